@@ -28,6 +28,7 @@ static const char *const task_outcome_names[OUTCOME_COUNT] = {
     [OUTCOME_RELEASED] = "released",
     [OUTCOME_VERDICT] = "verdict",
     [OUTCOME_KILLED] = "killed",
+    [OUTCOME_SNOOZED] = "snoozed",
 };
 
 #define PENDING TASK_BIT(TASK_PENDING)
@@ -39,6 +40,8 @@ static const struct task_transition task_transitions[TASK_EVENT_COUNT] = {
     [TASK_CLAIM] = {TASK_CLAIM, PENDING, TASK_RUNNING, .attempt_change = +1},
     [TASK_SUCCEED] = {TASK_SUCCEED, RUNNING, TASK_DONE, .history = HISTORY_OPTIONAL},
     [TASK_TRY_LATER] = {TASK_TRY_LATER, RUNNING, TASK_PENDING, .due = DUE_RETRIED, .history = HISTORY_ALWAYS},
+    [TASK_SNOOZE] = {TASK_SNOOZE, RUNNING, TASK_PENDING, .attempt_change = -1, .keeps_first = true,
+                   .due = DUE_RETRIED, .history = HISTORY_OPTIONAL},
     [TASK_GIVE_UP] = {TASK_GIVE_UP, RUNNING, TASK_FAILED, .history = HISTORY_ALWAYS},
     [TASK_AGAIN] = {TASK_AGAIN, RUNNING, TASK_PENDING, .new_ladder = true, .due = DUE_GIVEN},
     [TASK_GIVE_BACK] = {TASK_GIVE_BACK, RUNNING, TASK_PENDING, .attempt_change = -1, .unstarted = true,

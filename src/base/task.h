@@ -55,6 +55,8 @@ enum task_event {
     TASK_SUCCEED, /* running -> done */
     /* running -> pending at a later time: the attempt failed and others are left */
     TASK_TRY_LATER,
+    /* running -> pending at a later time, the attempt given back: the handler asked for that */
+    TASK_SNOOZE,
     TASK_GIVE_UP, /* running -> failed: exhausted, or a permanent failure */
     /* running -> pending, in place of the two ways to end: it was added again while it ran */
     TASK_AGAIN,
@@ -92,6 +94,9 @@ struct task_transition {
     int attempt_change; /* +1, 0, -1 */
     bool new_ladder;    /* attempt = 0 */
     bool unstarted;     /* the attempt was never started: execution_time is emptied */
+    /* delay_time becomes that until the first due time, if none was asked for: snoozes count from
+     * there, and expected_time moves. It is 0 after another time was given. */
+    bool keeps_first;
     enum task_due due;
     enum task_history history;
 };
@@ -193,12 +198,14 @@ enum task_outcome {
     OUTCOME_RUNNER_DIED,
     OUTCOME_CANCELLED, /* "cancelled": while it ran */
     OUTCOME_RELEASED,  /* "released": given back, it was never started */
-    OUTCOME_VERDICT,   /* "verdict": a batch handler said retry or fail */
+    OUTCOME_VERDICT,   /* "verdict": the handler said retry or fail */
     /* "killed": by dqd itself (second SIGTERM, drain timeout, lease about to end) */
     OUTCOME_KILLED,
+    OUTCOME_SNOOZED, /* "snoozed": the handler asked for another time */
     OUTCOME_COUNT
 };
 const char *task_outcome_name(int outcome);
+#define TASK_SNOOZED_TEXT "snoozed"       /* how the error of such an attempt begins */
 int task_outcome_parse(const char *name); /* -1: none of them */
 
 /* Which names dq accepts, so that a name means the same to people, shells, globs and the server. A

@@ -15,9 +15,9 @@
 #include <sys/resource.h>
 
 /* Of the files that the runner may open, those that are not for a job, which has one: its body,
- * then its output; a batch that runs has one more, for its verdicts. */
+ * then its output; one that runs has one more, for its answer, and a batch another for stderr. */
 #define FILES_OTHERS 32
-#define FILES_RUNNING 1
+#define FILES_RUNNING 2
 
 void flight_init(struct flight *f, const struct context *ctx, struct look *look,
                  struct settle_results *results, struct minute *minute)

@@ -27,6 +27,7 @@ struct flight_task {
     uint64_t id, version;
     uint32_t attempt, max_attempts;
     int64_t expected_at, late_from_at;
+    int64_t first_at;    /* when it was first due */
     uint32_t output_seq; /* of the last chunk of its output, see follow.h */
     bool lost;           /* the row is no longer ours: whatever the handler does is not recorded */
     bool ended;          /* its result has been queued for settling */

@@ -121,7 +121,9 @@ static void fill_job(struct flight_job *j, struct task_array *won, size_t from)
                                             .attempt = t->attempt,
                                             .max_attempts = t->max_attempts,
                                             .expected_at = t->expected_at,
-                                            .late_from_at = t->late_from_at};
+                                            .late_from_at = t->late_from_at,
+                                            .first_at = t->delay_ms ? t->create_at + t->delay_ms
+                                                                    : t->expected_at};
         j->body_bytes += body_bytes(t);
         j->tasks[n++] = *t;
         task_init(t);

@@ -391,6 +391,7 @@ static int start(struct poller *p, struct err *err)
                                .handlers = tags_table(&d->tags)->handlers,
                                .slots = (int)d->ctx.slots,
                                .default_user = p->conf->dqd.user,
+                               .config = p->conf->path,
                                .log_level = log_level()};
     int rc = startup_signals(&p->signal_fd, err);
 

@@ -33,7 +33,7 @@ static struct flight_task *find_task(struct flight_job *j, uint64_t id)
 }
 
 static void log_ended(const struct flight_job *j, const struct flight_task *t,
-                      const struct message_result *e, const struct settlement *s)
+                      const struct settlement *s)
 {
     enum task_status to = task_transition(s->event)->to;
     char took[WHEN_TEXT_SIZE];
@@ -43,32 +43,35 @@ static void log_ended(const struct flight_job *j, const struct flight_task *t,
         log_event(LOG_DEBUG, "task done", "id=%" PRIu64 " tag=%s attempt=%u took=%s", t->id,
                   log_quote(j->tag->name), t->attempt, took);
     else
-        log_fold(when_steady_us(), LOG_INFO, "attempt failed", j->tag->name, e->error,
-                 "id=%" PRIu64 " tag=%s attempt=%u outcome=%s took=%s then=%s error=%s", t->id,
-                 log_quote(j->tag->name), t->attempt, task_outcome_name((int)e->outcome), took,
-                 task_status_name((int)to), log_quote(e->error));
+        log_fold(when_steady_us(), LOG_INFO,
+                 s->outcome == OUTCOME_SNOOZED ? "task snoozed" : "attempt failed", j->tag->name,
+                 s->error, "id=%" PRIu64 " tag=%s attempt=%u outcome=%s took=%s then=%s error=%s",
+                 t->id, log_quote(j->tag->name), t->attempt, task_outcome_name((int)s->outcome),
+                 took, task_status_name((int)to), log_quote(s->error));
 }
 
 static void on_result(const struct context *ctx, struct flight *f, struct flight_job *j,
                       const struct message_result *e)
 {
     struct flight_task *t = find_task(j, e->id);
-    struct settlement s = {.outcome = e->outcome,
-                           .exit_code = e->exit_code,
+    struct settlement s = {.exit_code = e->exit_code,
                            .signal = e->signal,
                            .error = e->error,
                            .output = e->output,
                            .output_size = e->output_size};
-    char took[WHEN_TEXT_SIZE];
+    char took[WHEN_TEXT_SIZE], *over = NULL;
 
     if (!t || t->ended)
         return;
     s.start_at = MAX(dbclock_at(&ctx->clock, j->start_us), t->expected_at);
     s.finish_at = MAX(dbclock_at(&ctx->clock, e->finish_us), s.start_at);
     s.event = outcome_event(e, flight_handler(j), t->attempt, t->max_attempts, context_random(),
-                            &s.retry_delay_ms);
+                            s.finish_at - t->first_at, &s.retry_delay_ms);
     if (e->retry_after_ms < 0)
         s.apart_ms = retry_apart_ms(&flight_handler(j)->retry, s.retry_delay_ms);
+    s.outcome = outcome_recorded(e, s.event);
+    if (s.outcome != e->outcome)
+        s.error = over = mem_printf(OUTCOME_SNOOZE_OVER, e->error);
     /* no longer ours: it is recorded already, but for its output */
     if (t->lost || e->outcome == OUTCOME_CANCELLED) {
         settle_queue_output(f->results, &(struct claim_ref){t->id, t->version}, e->output,
@@ -79,10 +82,11 @@ static void on_result(const struct context *ctx, struct flight *f, struct flight
                  log_quote(j->tag->name), t->attempt, task_outcome_name((int)e->outcome),
                  when_format_rough(took, s.finish_at - s.start_at));
         flight_end_task(j, t);
-        return;
+    } else {
+        log_ended(j, t, &s);
+        flight_settle_task(f, j, t, &s);
     }
-    log_ended(j, t, e, &s);
-    flight_settle_task(f, j, t, &s);
+    free(over);
 }
 
 void report_job(const struct context *ctx, struct flight *f, const struct message *m)

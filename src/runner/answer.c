@@ -1,8 +1,8 @@
 /*
- * answer.c - reads the verdicts of batch handlers.
+ * answer.c - reads the answers of handlers.
  *
  * Invariant: a task is done only if a valid verdict says so, or if its process exited with status 0
- * and printed nothing that could have been meant as another verdict on that task. Unreadable lines
+ * and wrote nothing that could have been meant as another verdict on that task. Unreadable lines
  * count only at the end: a valid verdict that follows one overrides it.
  */
 #include "runner/answer.h"
@@ -15,6 +15,7 @@
 #include <string.h>
 
 #define QUOTED_MAX 200 /* columns of a line that a message quotes */
+#define TOO_LONG "longer than " TEXT_OF(CAPTURE_LINE_MAX) " bytes"
 
 /* The tasks of a job, ascending by id. */
 struct job_id {
@@ -66,7 +67,7 @@ static char *describe(const char *line, size_t len, const char *why)
 {
     struct buf b = BUF_INIT;
 
-    buf_printf(&b, "unreadable verdict line (%s): ", why);
+    buf_printf(&b, "unreadable answer (%s): ", why);
     text_escape(&b, line, len, QUOTED_MAX);
     return buf_take(&b);
 }
@@ -94,6 +95,10 @@ static bool take_verdict(struct job *j, struct json_reader *json, const char *li
 {
     if (verdict_parse(json, line, len, ret, err) != 0)
         return false;
+    if (!ret->named) {
+        err_set(err, ERR_DATA, "\"id\" is missing");
+        return false;
+    }
     uint32_t i = find_task(j, ret->id);
     if (i == j->order.count) {
         err_set(err, ERR_DATA, "%" PRIu64 " is not a task of this batch", ret->id);
@@ -108,20 +113,66 @@ static bool take_verdict(struct job *j, struct json_reader *json, const char *li
     return true;
 }
 
+/* The answer of a job that is no batch: the last line counts. */
+static void keep_answer(struct job *j, struct json_reader *json, const char *line, size_t len,
+                        bool whole)
+{
+    struct err why = {0};
+    struct verdict v;
+
+    j->answered = whole && verdict_parse(json, line, len, &v, &why) == 0;
+    if (j->answered && v.named && v.id != j->ids[0]) {
+        err_set(&why, ERR_DATA, "%" PRIu64 " is not the task of this process", v.id);
+        j->answered = false;
+    }
+    if (!j->answered) {
+        if (!j->unread_any)
+            j->unread_any = describe(line, len, whole ? why.text : TOO_LONG);
+        return;
+    }
+    free(j->unread_any);
+    free((char *)j->answer.error);
+    j->unread_any = NULL;
+    j->answer = v;
+    j->answer.error = mem_strdup(v.error);
+}
+
+/* From now on stdout is output. */
+static void begin_reply(struct job *j)
+{
+    for (uint32_t i = 0; j->unread && i < j->order.count; i++) {
+        free(j->unread[i]);
+        j->unread[i] = NULL;
+    }
+    free(j->unread_any);
+    j->unread_any = NULL;
+    j->replied = true;
+}
+
 bool answer_line(struct job *j, struct json_reader *json, const char *line, size_t len, bool whole,
-                 struct verdict *ret)
+                 bool reply, struct verdict *ret)
 {
     struct err why = {0};
     uint32_t named;
 
-    if (whole && len && take_verdict(j, json, line, len, ret, &why))
-        return true;
-    if (!whole)
-        err_set(&why, ERR_DATA, "longer than %d bytes", CAPTURE_LINE_MAX);
-    if (find_named(j, line, len, &named) || verdict_is_meant(line, len))
-        note_unreadable(j, named, line, len, why.text);
-    capture_add(&j->tail, line, len);
-    capture_add(&j->tail, "\n", 1);
+    if (reply && !len)
+        return false;
+    if (reply && !j->replied)
+        begin_reply(j);
+    if (reply && !job_is_batch(j)) {
+        keep_answer(j, json, line, len, whole);
+        return false;
+    }
+    if (reply == j->replied) {
+        if (whole && len && take_verdict(j, json, line, len, ret, &why))
+            return true;
+        if (find_named(j, line, len, &named) || reply || verdict_is_meant(line, len))
+            note_unreadable(j, named, line, len, whole ? why.text : TOO_LONG);
+    }
+    if (!reply) {
+        capture_add(&j->tail, line, len);
+        capture_add(&j->tail, "\n", 1);
+    }
     return false;
 }
 

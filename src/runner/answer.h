@@ -1,5 +1,6 @@
 /*
- * answer.h - the verdicts of a batch handler on its tasks, one per line of its stdout.
+ * answer.h - what a handler says about its tasks, a line each: on DQ_REPLY_FD, or on the stdout of
+ * a batch that writes nothing there.
  */
 #ifndef DQ_RUNNER_ANSWER_H
 #define DQ_RUNNER_ANSWER_H
@@ -11,12 +12,16 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* True: the line is a verdict on a task of this job that had none yet. The caller must report *ret,
- * which is valid until json is used again. Any other line is added to the tail of the output, and
- * one that seems to be meant as a verdict is also kept for answer_fault. `whole` is false for a
- * piece of a line that is longer than CAPTURE_LINE_MAX. */
+/* reply: the line is from DQ_REPLY_FD; else from a batch's stdout. `whole` is false for a piece of
+ * a line that is longer than CAPTURE_LINE_MAX.
+ *
+ * True: the line is a verdict on a task of this batch that had none yet. The caller must report
+ * *ret, which is valid until json is used again. The answer of a job that is no batch becomes
+ * j->answer: the process may yet change its mind. Any other line of stdout is added to the tail of
+ * the output; one that seems to be meant as an answer, and any of DQ_REPLY_FD, is kept for
+ * answer_fault. */
 bool answer_line(struct job *j, struct json_reader *json, const char *line, size_t len, bool whole,
-                 struct verdict *ret);
+                 bool reply, struct verdict *ret);
 
 /* Why task i, which has no verdict, must not count as done if its process exits with status 0: a
  * message that quotes the first unreadable line which named it, or which named no single task.

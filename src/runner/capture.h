@@ -11,7 +11,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define CAPTURE_LINE_MAX (16 * 1024)
+#define CAPTURE_LINE_MAX 16384
 
 /* The tail of a stream. Memory grows with the output, up to limit bytes. */
 struct capture {

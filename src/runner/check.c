@@ -65,7 +65,7 @@ size_t check_handlers(const struct handlers *handlers, const char *default_user,
                       void (*warn)(const struct handlers *handlers, const struct handler *h,
                                    const char *why))
 {
-    struct table *table = table_new(handlers, default_user);
+    struct table *table = table_new(handlers, default_user, NULL);
     struct err err;
     size_t count = 0;
 

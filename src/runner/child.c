@@ -66,7 +66,8 @@ static enum step prepare(const struct child_spec *s, pid_t parent)
     *s->note = (pid_t)syscall(SYS_getpid);
     if (setsid() < 0)
         return STEP_SESSION;
-    if (dup2(s->in, 0) < 0 || dup2(s->out, 1) < 0 || dup2(s->err, 2) < 0)
+    if (dup2(s->in, 0) < 0 || dup2(s->out, 1) < 0 || dup2(s->err, 2) < 0 ||
+        dup2(s->reply, CHILD_REPLY) < 0)
         return STEP_STREAMS;
     if (s->files && setrlimit(RLIMIT_NOFILE, s->files) != 0)
         return STEP_LIMIT;
@@ -109,7 +110,7 @@ static int explain(const struct child_spec *s, struct failure f, struct err *err
     case STEP_SESSION:
         return err_set(err, code, "setsid: %s", why);
     case STEP_STREAMS:
-        return err_set(err, code, "stdin, stdout, stderr: %s", why);
+        return err_set(err, code, "stdin, stdout, stderr, DQ_REPLY_FD: %s", why);
     case STEP_LIMIT:
         return err_set(err, code, "limit of open files: %s", why);
     case STEP_NICE:

@@ -21,12 +21,14 @@ struct child_account {
     size_t group_count;
 };
 
+#define CHILD_REPLY 3 /* one digit, because the word after >& of dash has no more */
+
 struct child_spec {
     /* tried in this order, as execvp does; NULL-terminated, at least one */
     const char *const *programs;
     char *const *argv;
     char *const *envp;
-    int in, out, err; /* become 0, 1, 2; each > 2 and close-on-exec */
+    int in, out, err, reply; /* become 0, 1, 2, CHILD_REPLY; each > 3 and close-on-exec */
     const char *cwd;
     const struct child_account *account; /* NULL: do not switch */
     mode_t umask;

@@ -1,8 +1,7 @@
 /*
  * env.c - makes the environment of a process: the handler's variables, and DQ_* about the task.
  *
- * Invariant: variables that begin with DQ_ are set only here (handlers_load refuses such names),
- * even if they are empty.
+ * Invariant: variables about the task are set even if they are empty.
  */
 #include "runner/env.h"
 

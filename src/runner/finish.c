@@ -44,14 +44,15 @@ void finish_process(struct process *p, struct process_context *c)
         reply_started(c->out, p);
     if (j->whole)
         reply_fresh(c->out, j); /* makes room */
-    for (int i = 0; i < 2; i++) {
+    for (int i = PROCESS_STREAMS - 1; i >= 0; i--) {
         stream_read(&p->streams[i], c, LAST_READ_MAX);
         stream_finish(&p->streams[i], c);
     }
     if (j->followed)
         reply_fresh(c->out, j);
     int status = child_reap(p->pid), code = WIFEXITED(status) ? WEXITSTATUS(status) : -1;
-    if ((code == 126 || code == 127) && p->stop == PROCESS_RUNS && j->open == j->order.count)
+    if ((code == 126 || code == 127) && p->stop == PROCESS_RUNS && j->open == j->order.count &&
+        !j->replied)
         return_unable(j, c, code);
     else
         reply_ended(c->out, p, status);

@@ -38,6 +38,7 @@ void job_free(struct job *j)
         free(j->unread[i]);
     free(j->unread);
     free(j->unread_any);
+    free((char *)j->answer.error);
     free((char *)j->order.tag);
     free((char *)j->order.key);
     free((uint64_t *)j->ids);

@@ -9,6 +9,7 @@
 #include "runner/capture.h"
 #include "runner/message.h"
 #include "runner/plan.h"
+#include "runner/verdict.h"
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -37,6 +38,9 @@ struct job {
     uint32_t open;    /* tasks that are not reported yet */
     bool *reported;
     struct job_id *by_id;       /* see answer.c; NULL: nobody has asked for an id yet */
+    bool replied;               /* a line was written to DQ_REPLY_FD */
+    bool answered;              /* the last one there is an answer: of a job that is no batch */
+    struct verdict answer;      /* with a text of its own */
     char **unread, *unread_any; /* see answer.h */
 
     struct capture tail; /* of its output */

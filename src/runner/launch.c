@@ -69,6 +69,7 @@ void launch_over(struct launch *a)
     close_end(&a->in);
     close_end(&a->out);
     close_end(&a->err);
+    close_end(&a->reply);
 }
 
 static void start(struct launcher *l, struct launch *a, struct env_room *room)
@@ -88,6 +89,7 @@ static void start(struct launcher *l, struct launch *a, struct env_room *room)
         .in = a->in >= 0 ? a->in : l->null_fd,
         .out = a->out,
         .err = a->err,
+        .reply = a->reply,
         .cwd = h->cwd ? h->cwd : "/",
         .account = s->switches ? &s->account : NULL,
         .umask = (mode_t)h->umask,

@@ -31,7 +31,7 @@ struct launch {
     const struct job *job; /* what it is started for */
     struct plan *plan;
     const struct setup *setup; /* NULL: must be looked up */
-    int in, out, err;          /* close-on-exec; -1: none, for in: /dev/null */
+    int in, out, err, reply;   /* close-on-exec; -1: none, for in: /dev/null */
     volatile pid_t *note;      /* gets the pid, as soon as there is one, see notes.h */
     pid_t own_note;            /* what note points to if the job has none */
     int64_t begun_at;

@@ -1,17 +1,20 @@
 /*
  * plan.c - works out how the handlers of a table are started.
  *
- * Invariant: handlers inherit nothing of dqd's own environment except TZ.
+ * Invariants: handlers inherit nothing of dqd's own environment except TZ; names that begin with
+ * DQ_ are not the handlers file's (handlers_load refuses them).
  */
 #include "runner/plan.h"
 
 #include "base/mem.h"
+#include "base/text.h"
 
 #include <errno.h>
 #include <grp.h>
 #include <pwd.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #define BASE_PATH "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
@@ -38,9 +41,44 @@ static void env_set(struct setup *p, char *setting)
     p->env[p->env_count] = NULL;
 }
 
-static void make_env(struct setup *p, const struct handler *h, const struct passwd *pw)
+/* As the kernel would decide, but for access control lists. need: one of the bits of "others". */
+static bool account_may(const struct child_account *a, const char *path, mode_t need)
+{
+    struct stat st;
+    int shift = 0;
+
+    if (stat(path, &st) != 0)
+        return false;
+    for (size_t i = 0; i < a->group_count; i++)
+        if (a->groups[i] == st.st_gid)
+            shift = 3;
+    if (st.st_uid == a->uid)
+        shift = 6;
+    return a->uid == 0 || st.st_mode >> shift & need;
+}
+
+static bool may_read(const struct setup *s, const char *path)
+{
+    char *dir = mem_strdup(path);
+    bool may = true;
+
+    if (!s->switches) {
+        may = access(path, R_OK) == 0;
+    } else {
+        for (char *end = strrchr(dir, '/'); may && end && end != dir; end = strrchr(dir, '/')) {
+            *end = '\0';
+            may = account_may(&s->account, dir, S_IXOTH);
+        }
+        may = may && account_may(&s->account, path, S_IROTH);
+    }
+    free(dir);
+    return may;
+}
+
+static void make_env(struct setup *p, const struct plan *plan, const struct passwd *pw)
 {
     const char *tz = getenv("TZ");
+    const struct handler *h = plan->handler;
 
     env_set(p, mem_strdup("PATH=" BASE_PATH));
     env_set(p, mem_strdup("LANG=C.UTF-8"));
@@ -54,6 +92,9 @@ static void make_env(struct setup *p, const struct handler *h, const struct pass
     }
     for (char **e = h->env; e && *e; e++)
         env_set(p, mem_strdup(*e));
+    env_set(p, mem_strdup("DQ_REPLY_FD=" TEXT_OF(CHILD_REPLY)));
+    if (plan->config && may_read(p, plan->config))
+        env_set(p, mem_printf("DQ_CONFIG=%s", plan->config));
 }
 
 static const char *env_get(const struct setup *p, const char *name)
@@ -151,14 +192,15 @@ struct setup *setup_new(const struct plan *p, struct err *err)
             .name = mem_strdup(pw->pw_name), .uid = pw->pw_uid, .gid = pw->pw_gid};
         load_groups(&s->account);
     }
-    make_env(s, p->handler, pw);
+    make_env(s, p, pw);
     make_programs(s, p->argv[0]);
 out:
     free(memory);
     return s;
 }
 
-struct table *table_new(const struct handlers *handlers, const char *default_user)
+struct table *table_new(const struct handlers *handlers, const char *default_user,
+                        const char *config)
 {
     struct table *t = mem_zero(1, sizeof *t);
 
@@ -167,6 +209,7 @@ struct table *table_new(const struct handlers *handlers, const char *default_use
     for (size_t i = 0; i < handlers->count; i++) {
         t->plans[i].handler = &handlers->items[i];
         t->plans[i].default_user = default_user;
+        t->plans[i].config = config;
         make_argv(&t->plans[i]);
     }
     return t;

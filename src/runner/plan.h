@@ -27,7 +27,7 @@ struct setup {
 /* How one handler is started. */
 struct plan {
     const struct handler *handler;
-    const char *default_user;
+    const char *default_user, *config;
     const char **argv;   /* strings of the handler */
     struct setup *setup; /* NULL: not looked up yet */
     unsigned hanging;    /* starts that take long and were not given up */
@@ -47,9 +47,11 @@ struct table {
 struct setup *setup_new(const struct plan *p, struct err *err);
 void setup_free(struct setup *s); /* NULL is fine */
 
-/* handlers and default_user must outlive the table. default_user: the account of handlers without
- * `user:`; NULL or "": the runner's own. */
-struct table *table_new(const struct handlers *handlers, const char *default_user);
+/* handlers, default_user and config must outlive the table. default_user: the account of handlers
+ * without `user:`; NULL or "": the runner's own. config: the file that DQ_CONFIG names for accounts
+ * that may read it; NULL: none. */
+struct table *table_new(const struct handlers *handlers, const char *default_user,
+                        const char *config);
 void table_free(struct table *t);
 
 #endif

@@ -23,12 +23,13 @@ struct process *process_new(struct job *j, volatile pid_t *note)
     p->launch.plan = &j->table->plans[j->order.handler];
     p->launch.setup = p->launch.plan->setup;
     p->launch.in = j->order.stdin_fd;
-    p->launch.out = p->launch.err = j->order.stdin_fd = -1;
+    p->launch.out = p->launch.err = p->launch.reply = j->order.stdin_fd = -1;
     p->launch.note = note ? note : &p->launch.own_note;
     *p->launch.note = NOTES_STARTS;
-    for (int i = 0; i < 2; i++)
+    for (int i = 0; i < PROCESS_STREAMS; i++)
         p->streams[i] = (struct process_stream){.process = p, .fd = -1};
-    p->streams[0].verdicts = job_is_batch(j);
+    p->streams[PROCESS_OUT].answers = job_is_batch(j);
+    p->streams[PROCESS_REPLY].answers = true;
     return p;
 }
 
@@ -43,7 +44,8 @@ void process_free(struct process *p)
     if (p->job)
         process_leave(p);
     launch_over(&p->launch);
-    lines_done(&p->lines);
+    for (int i = 0; i < PROCESS_STREAMS; i++)
+        lines_done(&p->streams[i].lines);
     p->table->users--;
     free(p);
 }

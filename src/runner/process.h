@@ -29,12 +29,16 @@ enum process_stop {
     PROCESS_START_HANGS
 };
 
+/* The pipes from it: stdout (and stderr, unless it is a batch), stderr, DQ_REPLY_FD. */
+enum { PROCESS_OUT, PROCESS_ERR, PROCESS_REPLY, PROCESS_STREAMS };
+
 /* The reading end of a pipe from it. */
 struct process_stream {
     struct process *process;
-    int fd;        /* -1: closed */
-    bool verdicts; /* a batch's stdout: lines; else the tail */
-    bool paused;   /* it is not watched */
+    int fd;       /* -1: closed */
+    bool answers; /* lines for answer.h: those of DQ_REPLY_FD, a batch's stdout; else the tail */
+    bool paused;  /* it is not watched */
+    struct lines lines;
 };
 
 struct process {
@@ -54,8 +58,7 @@ struct process {
     bool ending;                 /* it has ended, something of its session is still there */
     bool term_swept, kill_swept; /* the rest of its session has got the signal, too */
     bool warned;
-    struct process_stream streams[2];
-    struct lines lines;
+    struct process_stream streams[PROCESS_STREAMS];
 };
 
 /* What all processes use. */

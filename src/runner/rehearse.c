@@ -51,13 +51,14 @@ static void on_signal(int sig)
         _exit(128 + sig); /* the runner ends the handler when it sees the end of the link */
 }
 
-int rehearse_start(const struct handlers *handlers, const char *default_user, struct rehearse **ret,
-                   struct err *err)
+int rehearse_start(const struct handlers *handlers, const char *default_user, const char *config,
+                   struct rehearse **ret, struct err *err)
 {
     const struct runner_options o = {.handlers_path = handlers->path,
                                      .handlers = handlers,
                                      .slots = 1,
                                      .default_user = default_user,
+                                     .config = config,
                                      .log_level = LOG_WARN};
     struct link *link;
     int rc = link_start(&o, &link, err);
@@ -80,7 +81,7 @@ void rehearse_free(struct rehearse *r)
 /* A runner would find out, too, but its message is for operators of dqd. */
 static int check_account(const struct rehearse *r, int handler, struct err *err)
 {
-    struct table *t = table_new(r->handlers, r->default_user);
+    struct table *t = table_new(r->handlers, r->default_user, NULL);
     struct setup *s = setup_new(&t->plans[handler], err);
     int rc = s ? 0 : ERR_SYSTEM;
 
@@ -138,12 +139,14 @@ static void take_result(struct run *x, const struct message_result *m)
     const struct task *t = x->task;
 
     ret->ran = true;
-    ret->event = outcome_event(m, x->handler, t->attempt, t->max_attempts, 0, &ret->retry_ms);
+    ret->event = outcome_event(m, x->handler, t->attempt, t->max_attempts, 0, 0, &ret->retry_ms);
     ret->permanent = m->permanent;
     ret->exit_code = m->exit_code;
     ret->signal = m->signal;
     if (m->error)
-        err_set(&ret->error, ERR_STATE, "%s", m->error);
+        err_set(&ret->error, ERR_STATE,
+                outcome_recorded(m, ret->event) != m->outcome ? OUTCOME_SNOOZE_OVER : "%s",
+                m->error);
 }
 
 static int take_report(struct run *x, const struct message *m, struct err *err)

@@ -26,9 +26,9 @@ struct rehearse_result {
 };
 
 /* Starts the runner. Call it before the password is read. handlers must outlive it. default_user:
- * [dqd] user. ERR_SYSTEM. */
-int rehearse_start(const struct handlers *handlers, const char *default_user, struct rehearse **ret,
-                   struct err *err) __attribute__((warn_unused_result));
+ * [dqd] user. config: as struct runner_options. ERR_SYSTEM. */
+int rehearse_start(const struct handlers *handlers, const char *default_user, const char *config,
+                   struct rehearse **ret, struct err *err) __attribute__((warn_unused_result));
 /* Runs the handler with that index for the task, whose attempt, max_attempts and version count as
  * those of the attempt, and passes its output to fn, which writes it to standard output: if that is
  * slow, the handler waits. INT and TERM stop the handler as `dq cancel` would; a second one ends

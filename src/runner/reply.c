@@ -57,21 +57,53 @@ void reply_started(struct proto_out *o, const struct process *p)
                                      .started = {p->pid, p->launch.begun_us}});
 }
 
+/* What an answer means for its task. tail: where the reason is, if it has none of its own; NULL:
+ * nowhere. text is empty, and must live as long as r. */
+static void take_answer(const struct verdict *v, struct capture *tail, struct message_result *r,
+                        struct buf *text)
+{
+    static const enum task_outcome outcomes[] = {
+        [VERDICT_DONE] = OUTCOME_DONE,
+        [VERDICT_RETRY] = OUTCOME_VERDICT,
+        [VERDICT_FAIL] = OUTCOME_VERDICT,
+        [VERDICT_SNOOZE] = OUTCOME_SNOOZED,
+    };
+    const char *why = v->error && *v->error ? v->error : NULL;
+    char after[WHEN_TEXT_SIZE];
+    size_t len;
+
+    r->outcome = outcomes[v->result];
+    r->permanent = v->result == VERDICT_FAIL;
+    r->retry_after_ms = v->after_ms;
+    r->error = NULL;
+    if (v->result == VERDICT_DONE)
+        return;
+    if (v->after_ms >= 0)
+        buf_printf(text, "%s %s: ",
+                   v->result == VERDICT_SNOOZE ? TASK_SNOOZED_TEXT " for" : "asked to wait",
+                   when_format_duration(after, v->after_ms));
+    else if (!why)
+        buf_printf(text, "the handler said %s: ", r->permanent ? "fail" : "retry");
+    size_t before = text->len;
+    if (why) {
+        buf_str(text, why);
+    } else if (tail) {
+        const char *output = capture_tail(tail, &len);
+        text_last_line(text, output, len, QUOTED_MAX);
+    }
+    if (text->len == before && before)
+        text->data[text->len -= 2] = '\0';
+    r->error = text->data;
+}
+
 void reply_verdict(struct proto_out *o, const struct job *j, const struct verdict *v)
 {
-    const struct message_result r = {
-        .outcome = v->result == VERDICT_DONE ? OUTCOME_DONE : OUTCOME_VERDICT,
-        .permanent = v->result == VERDICT_FAIL,
-        .retry_after_ms = v->after_ms,
-        .exit_code = -1,
-        .finish_us = when_steady_us(),
-        .error = v->result == VERDICT_DONE   ? NULL
-                 : v->error                  ? v->error
-                 : v->result == VERDICT_FAIL ? "the handler said fail"
-                                             : "the handler said retry",
-    };
+    struct message_result r = {.exit_code = -1, .finish_us = when_steady_us()};
+    struct buf text = BUF_INIT;
 
+    take_answer(v, NULL, &r, &text);
     put_result(o, j->number, v->id, &r);
+    buf_done(&text);
 }
 
 void reply_fresh(struct proto_out *o, struct job *j)
@@ -152,19 +184,23 @@ static void judge(const struct process *p, int status, struct message_result *r,
     }
 }
 
-/* The result of a task that has no verdict is that of the process, unless that is DONE and the
- * handler may have meant something else. */
-static void put_rest(struct proto_out *o, const struct job *j, uint32_t i,
-                     const struct message_result *r)
+/* The result of a task that has no verdict yet is that of the process, unless that has ended by
+ * itself and its handler has said, or may have meant, something else. */
+static void put_rest(struct proto_out *o, struct job *j, uint32_t i, const struct message_result *r)
 {
-    struct message_result doubted = *r;
+    struct message_result said = *r;
+    struct buf text = BUF_INIT;
+    bool exited = r->outcome == OUTCOME_DONE || (r->outcome == OUTCOME_EXIT && !job_is_batch(j));
 
-    if (r->outcome == OUTCOME_DONE && answer_fault(j, i)) {
-        doubted.outcome = OUTCOME_VERDICT;
-        doubted.error = answer_fault(j, i);
-        r = &doubted;
+    if (exited && j->answered) {
+        take_answer(&j->answer, &j->tail, &said, &text);
+    } else if (exited && answer_fault(j, i)) {
+        said.outcome = OUTCOME_VERDICT;
+        said.permanent = false;
+        said.error = answer_fault(j, i);
     }
-    put_result(o, j->number, j->ids[i], r);
+    put_result(o, j->number, j->ids[i], &said);
+    buf_done(&text);
 }
 
 void reply_ended(struct proto_out *o, struct process *p, int status)

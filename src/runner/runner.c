@@ -47,7 +47,7 @@
 #define WAIT_MAX_MS 1000
 
 struct runner {
-    const char *default_user;
+    const char *default_user, *config;
     struct reload *reload;
     uint64_t kept_digest; /* of the table that the poller used when it last asked for a reload */
     int sock, signals;
@@ -202,7 +202,7 @@ static void take_follow(struct runner *r, uint32_t number, enum message_follow_w
     }
     if (j->followed)
         reply_fresh(&r->out, j);
-    for (int i = 0; j->process && i < 2; i++)
+    for (int i = 0; j->process && i < PROCESS_STREAMS; i++)
         stream_resume(&j->process->streams[i], &r->crew.c);
 }
 
@@ -250,7 +250,7 @@ static void reloaded(struct runner *r)
     if (!reload_take(r->reload, &h, &text, &e))
         return;
     if (h && h->digest != r->tables->handlers->digest) {
-        struct table *t = table_new(h, r->default_user);
+        struct table *t = table_new(h, r->default_user, r->config);
         t->owned = h;
         t->next = r->tables;
         r->tables = t;
@@ -460,8 +460,9 @@ static void init(struct runner *r, int sock, const struct runner_options *o, vol
     r->reload = reload_new(o->handlers_path);
     watch_fd(r, r->reload ? reload_fd(r->reload) : -1, &r->reload);
     r->default_user = o->default_user;
+    r->config = o->config;
     crew_init(&r->crew, o->slots, notes);
-    r->tables = table_new(o->handlers, o->default_user);
+    r->tables = table_new(o->handlers, o->default_user, o->config);
     proto_in_init(&r->in);
 }
 

@@ -16,6 +16,7 @@ struct runner_options {
     int slots; /* handler processes at a time */
     /* if started as root: account of handlers without `user:`; NULL or "": root */
     const char *default_user;
+    const char *config; /* dqd's own file, for DQ_CONFIG; NULL: none */
     int log_level;
 };
 

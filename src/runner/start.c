@@ -31,10 +31,12 @@ int start_job(struct job *j, struct process_context *c, volatile pid_t *note, st
         return err_set(err, err_system(EMFILE), "stdin: %s", strerror(EMFILE));
     struct process *p = process_new(j, note);
     capture_init(&j->tail, j->plan->handler->output_limit);
-    rc = stream_open(&p->streams[0], c, &p->launch.out, err);
+    rc = stream_open(&p->streams[PROCESS_OUT], c, &p->launch.out, err);
     p->launch.err = p->launch.out;
-    if (!rc && p->streams[0].verdicts)
-        rc = stream_open(&p->streams[1], c, &p->launch.err, err);
+    if (!rc && p->streams[PROCESS_OUT].answers)
+        rc = stream_open(&p->streams[PROCESS_ERR], c, &p->launch.err, err);
+    if (!rc)
+        rc = stream_open(&p->streams[PROCESS_REPLY], c, &p->launch.reply, err);
     if (rc) {
         *p->launch.note = 0;
         stream_close(p, c);

@@ -51,8 +51,8 @@ static void close_stream(struct process_stream *s, struct process_context *c)
 
 void stream_close(struct process *p, struct process_context *c)
 {
-    close_stream(&p->streams[0], c);
-    close_stream(&p->streams[1], c);
+    for (int i = 0; i < PROCESS_STREAMS; i++)
+        close_stream(&p->streams[i], c);
 }
 
 /* A full pipe makes the handler wait; its end would be reported again and again. */
@@ -72,17 +72,19 @@ void stream_resume(struct process_stream *s, struct process_context *c)
 }
 
 struct line_context {
-    struct job *job;
+    struct process_stream *stream;
     struct process_context *c;
 };
 
 static void take_line(void *ctx, const char *line, size_t len, bool whole)
 {
     struct line_context *x = ctx;
+    struct job *j = x->stream->process->job;
+    bool reply = x->stream == &x->stream->process->streams[PROCESS_REPLY];
     struct verdict v;
 
-    if (answer_line(x->job, x->c->json, line, len, whole, &v))
-        reply_verdict(x->c->out, x->job, &v);
+    if (answer_line(j, x->c->json, line, len, whole, reply, &v))
+        reply_verdict(x->c->out, j, &v);
 }
 
 static void keep(struct job *j, const char *p, size_t len)
@@ -97,14 +99,18 @@ static size_t room(const struct process_stream *s)
 {
     const struct job *j = s->process->job;
 
-    return j->whole && !s->verdicts ? j->fresh.limit - j->fresh.len : SIZE_MAX;
+    return j->whole && !s->answers ? j->fresh.limit - j->fresh.len : SIZE_MAX;
 }
 
 void stream_read(struct process_stream *s, struct process_context *c, size_t max)
 {
     static char data[READ_MAX];
-    struct line_context x = {s->process->job, c};
+    struct line_context x = {s, c};
+    struct process *p = s->process;
 
+    /* whether stdout has verdicts depends on what was written there before */
+    if (s->answers && s != &p->streams[PROCESS_REPLY])
+        stream_read(&p->streams[PROCESS_REPLY], c, max);
     for (size_t done = 0; done < max && s->fd >= 0;) {
         size_t size = MIN(sizeof data, room(s));
         if (!size) {
@@ -120,10 +126,10 @@ void stream_read(struct process_stream *s, struct process_context *c, size_t max
             close_stream(s, c);
             return;
         }
-        if (s->verdicts)
-            lines_add(&s->process->lines, data, (size_t)n, take_line, &x);
+        if (s->answers)
+            lines_add(&s->lines, data, (size_t)n, take_line, &x);
         else
-            keep(x.job, data, (size_t)n);
+            keep(p->job, data, (size_t)n);
         if ((size_t)n < size)
             return; /* it is empty for now, or at its end: the next event will show */
         done += (size_t)n;
@@ -132,8 +138,6 @@ void stream_read(struct process_stream *s, struct process_context *c, size_t max
 
 void stream_finish(struct process_stream *s, struct process_context *c)
 {
-    struct line_context x = {s->process->job, c};
-
-    if (s->verdicts)
-        lines_finish(&s->process->lines, take_line, &x);
+    if (s->answers)
+        lines_finish(&s->lines, take_line, &(struct line_context){s, c});
 }

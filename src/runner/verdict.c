@@ -1,5 +1,5 @@
 /*
- * verdict.c - parses the verdict lines of batch handlers.
+ * verdict.c - parses the lines of answers.
  *
  * Invariant: a line is either a valid verdict or none. Only the task that an unreadable line may be
  * about is guessed, because a wrong "done" would lose a task.
@@ -12,13 +12,17 @@
 
 enum { M_ID, M_RESULT, M_AFTER, M_ERROR, M_COUNT };
 static const struct json_member members[M_COUNT] = {
-    [M_ID] = {"id", JSON_INT, true},
+    [M_ID] = {"id", JSON_INT, false},
     [M_RESULT] = {"result", JSON_TEXT, true},
     [M_AFTER] = {"after", JSON_TEXT, false},
     [M_ERROR] = {"error", JSON_TEXT, false},
 };
 static const char *const results[] = {
-    [VERDICT_DONE] = "done", [VERDICT_RETRY] = "retry", [VERDICT_FAIL] = "fail"};
+    [VERDICT_DONE] = "done",
+    [VERDICT_RETRY] = "retry",
+    [VERDICT_FAIL] = "fail",
+    [VERDICT_SNOOZE] = "snooze",
+};
 
 int verdict_parse(struct json_reader *r, const char *line, size_t len, struct verdict *ret,
                   struct err *err)
@@ -29,21 +33,29 @@ int verdict_parse(struct json_reader *r, const char *line, size_t len, struct ve
 
     if (rc)
         return rc;
-    if (v[M_ID].number < 0) /* 0 is that of a rehearsal without a task */
+    if (v[M_ID].present && v[M_ID].number < 0) /* 0 is that of a rehearsal without a task */
         return err_set(err, ERR_DATA, "\"id\" is not the number of a task");
-    out.id = (uint64_t)v[M_ID].number;
+    out.named = v[M_ID].present;
+    if (out.named)
+        out.id = (uint64_t)v[M_ID].number;
     size_t i = 0;
     while (i < sizeof results / sizeof results[0] && strcmp(v[M_RESULT].text, results[i]) != 0)
         i++;
     if (i == sizeof results / sizeof results[0])
-        return err_set(err, ERR_DATA, "\"result\" is neither \"done\" nor \"retry\" nor \"fail\"");
+        return err_set(err, ERR_DATA,
+                       "\"result\" is neither \"done\" nor \"retry\" nor \"fail\" nor \"snooze\"");
     out.result = (enum verdict_result)i;
     if (v[M_AFTER].present) {
-        if (out.result != VERDICT_RETRY)
-            return err_set(err, ERR_DATA, "\"after\" is allowed only with \"retry\"");
+        if (out.result != VERDICT_RETRY && out.result != VERDICT_SNOOZE)
+            return err_set(err, ERR_DATA,
+                           "\"after\" is allowed only with \"retry\" and \"snooze\"");
         rc = when_parse_duration(v[M_AFTER].text, &out.after_ms, err);
         if (rc)
             return rc;
+        if (out.after_ms > VERDICT_AFTER_MOST_MS)
+            return err_set(err, ERR_DATA, "\"after\" is above 366d");
+    } else if (out.result == VERDICT_SNOOZE) {
+        return err_set(err, ERR_DATA, "\"snooze\" needs \"after\"");
     }
     out.error = v[M_ERROR].present ? v[M_ERROR].text : NULL;
     *ret = out;

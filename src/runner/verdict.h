@@ -1,25 +1,30 @@
 /*
- * verdict.h - one line of a batch handler's stdout:
- * {"id":1,"result":"done|retry|fail","after":"10m","error":"..."}
+ * verdict.h - one line of a handler's answer:
+ * {"id":1,"result":"done|retry|fail|snooze","after":"10m","error":"..."}
  */
 #ifndef DQ_RUNNER_VERDICT_H
 #define DQ_RUNNER_VERDICT_H
 
 #include "base/err.h"
 #include "base/json.h"
+#include "base/when.h"
 
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
-enum verdict_result { VERDICT_DONE, VERDICT_RETRY, VERDICT_FAIL };
+/* What a handler may ask for: a longer wait is a mistake rather than a wish. */
+#define VERDICT_AFTER_MOST_MS (366 * WHEN_DAY)
+
+enum verdict_result { VERDICT_DONE, VERDICT_RETRY, VERDICT_FAIL, VERDICT_SNOOZE };
 struct verdict {
+    bool named;  /* it has an id */
     uint64_t id; /* 0: of a rehearsal without a task */
     enum verdict_result result;
-    int64_t after_ms;  /* -1: by the retry policy */
+    int64_t after_ms;  /* -1: by the retry policy; not with snooze */
     const char *error; /* NULL: none. Valid until the reader is used again */
 };
-/* 0, or ERR_DATA: the line is not a verdict. `after` is allowed only with retry. */
+/* 0, or ERR_DATA: the line is not a verdict. `after` is allowed with retry, needed with snooze. */
 int verdict_parse(struct json_reader *r, const char *line, size_t len, struct verdict *ret,
                   struct err *err) __attribute__((warn_unused_result));
 

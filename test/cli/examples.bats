@@ -38,6 +38,9 @@ doc/dq-handlers.5: defaults:                        | handlers
 doc/dq-handlers.5: setsid cmd                       | -- shows what does not work
 doc/dq-handlers.5: setsid -f cmd                    | -- shows what does not work
 doc/dq-handlers.5: run: |                           | outlives
+doc/dq-handlers.5: {"result":"done"}                | answers
+doc/dq-handlers.5: echo "the shop is closed"        | closed
+doc/dq-handlers.5: answer() {                       | function
 doc/dq-handlers.5: {"id":1,"result":"done"}         | verdicts
 doc/dq-handlers.5: handlers:/  "http.*":            | http
 doc/dq-handlers.5: handlers:/  "index.*":           | index
@@ -310,7 +313,7 @@ no_due() { [ "$(sql 'SELECT COUNT(*) FROM dq_task WHERE status = 0 AND expected_
 @test 'outlives: a process outlives its handler, which ends without waiting for it' {
     printf '#!/bin/sh\nexec 9>&-\nuntil [ -e "%s/go" ]; do sleep 0.05; done\ntouch "%s/came"\n' "$PWD" "$PWD" >bin/later
     chmod +x bin/later
-    { echo 'handlers:'; echo '  hello:'; example doc/dq-handlers.5 'run: |' | sed 's/^/    /'; } |
+    { echo 'handlers:'; echo '  hello:'; example doc/dq-handlers.5 'exec later' | sed 's/^/    /'; } |
         sed "s|exec later|exec $PWD/bin/later|" | write_handlers
     dq -q add hello
     dqd
@@ -318,6 +321,39 @@ no_due() { [ "$(sql 'SELECT COUNT(*) FROM dq_task WHERE status = 0 AND expected_
     [ ! -e came ]
     touch go
     wait_until test -e came
+}
+
+@test 'answers: each line decides about its task' {
+    example doc/dq-handlers.5 '{"result":"done"}' >answers
+    write_handlers <<<"handlers: {t: {run: 'sed -n \$(cat)p $PWD/answers >&\$DQ_REPLY_FD; exit 1'}}"
+    for n in 1 2 3 4; do dq -q add t $n; done
+    dqd
+    sql 'SELECT status, attempt, TIMESTAMPDIFF(MINUTE, create_time, expected_time), error_stack FROM dq_task' >rows
+    printf '%s\t%s\t%s\t%s\n' 1 1 0 NULL 0 1 2 'asked to wait 2m: busy' 2 1 0 'no such address' \
+        0 0 60 'snoozed for 1h: the shop is closed' | diff - rows
+}
+
+@test 'closed: the last line of the output is the reason' {
+    { echo 'handlers: {t: {run: "sh script"}}' | sed "s|script|$PWD/script|"; } | write_handlers
+    example doc/dq-handlers.5 'echo "the shop is closed"' >script
+    dq -q add t
+    dqd
+    [ "$(sql 'SELECT error_stack FROM dq_task')" = 'asked to wait 2m: the shop is closed' ]
+}
+
+@test 'function: any text becomes valid JSON, in every shell' {
+    example doc/dq-handlers.5 'answer() {' >script
+    for shell in dash bash 'busybox sh'; do
+        type ${shell% *} >/dev/null || continue
+        printf 'a "quoted" \\ back\\\\slash\n\ttab $(id) %%s \351 \303\251 \001 end' >log
+        DQ_REPLY_FD=3 $shell script 3>answer
+        [ "$(cat answer)" = '{"result":"fail","error":"?tab $(id) %s ? ?? ? end"}' ]
+        sed '$d' script >function
+        echo 'answer retry "$(cat log)" 2m' >>function
+        DQ_REPLY_FD=3 $shell function 3>answer
+        python3 -m json.tool answer
+        grep -qF '"a ?quoted? ? back??slash??tab $(id) %s ? ?? ? end","after":"2m"}' answer
+    done
 }
 
 @test 'verdicts: a batch decides about each of its tasks' {
@@ -328,7 +364,7 @@ no_due() { [ "$(sql 'SELECT COUNT(*) FROM dq_task WHERE status = 0 AND expected_
     dqd
     [ "$(sql 'SELECT GROUP_CONCAT(id, ":", status ORDER BY id) FROM dq_task')" = 1:1,2:0,3:2 ]
     [ "$(sql 'SELECT TIMESTAMPDIFF(MINUTE, create_time, expected_time), error_stack FROM dq_task WHERE id = 2')" = \
-        $'10\tbusy' ]
+        $'10\tasked to wait 10m: busy' ]
     [ "$(sql 'SELECT error_stack FROM dq_task WHERE id = 3')" = 'no such address' ]
 }
 

@@ -83,7 +83,8 @@ static void verdicts_decide_task_by_task(void **state)
     rig_wait(&r, MESSAGE_ENDED, job);
     assert_int_equal(rig_count(&r, MESSAGE_RESULT), 6);
     check(result_of(&r, job, 1), OUTCOME_DONE, -1, false, -1, NULL);
-    check(result_of(&r, job, 2), OUTCOME_VERDICT, -1, false, 600000, "\xc3\xa9 busy");
+    check(result_of(&r, job, 2), OUTCOME_VERDICT, -1, false, 600000,
+          "asked to wait 10m: \xc3\xa9 busy");
     check(result_of(&r, job, 3), OUTCOME_VERDICT, -1, false, -1, "the handler said retry");
     check(result_of(&r, job, 4), OUTCOME_VERDICT, -1, true, -1, "no such mailbox");
     check(result_of(&r, job, 5), OUTCOME_VERDICT, -1, true, -1, "the handler said fail");
@@ -201,17 +202,17 @@ struct off {
 
 /* clang-format off */
 static const struct off off_rows[] = {
-    {"{\"id\":2,\"result\":\"fail\",\"error\":\"\\u0000\"}", false, "unreadable verdict line ("},
-    {"{\"id\":2,\"result\":\"fail\",\"error\":\"\\ud800\"}", false, "unreadable verdict line ("},
-    {"{\"id\":2,\"result\":\"fail\",\"error\":\"caf\xe9\"}", false, "unreadable verdict line ("},
-    {"{\"id\":2,\"result\":\"fail\",\"reason\":\"x\"}", false, "unreadable verdict line ("},
-    {"{\"id\":2,\"result\":\"retry\",\"after\":\"4000d\"}", false, "unreadable verdict line ("},
-    {"{\"id\":\"2\",\"result\":\"fail\"}", false, "unreadable verdict line ("},
-    {"{'id': 2, 'result': 'fail'}", false, "unreadable verdict line ("},
-    {"INFO {\"id\":2,\"result\":\"fail\"}", false, "unreadable verdict line ("},
-    {"{\"id\":99,\"result\":\"fail\"}", true, "unreadable verdict line (99 is not a task of this batch): {\"id\":99,"},
-    {"{\"result\":\"fail\"}", true, "unreadable verdict line ("},
-    {"{\"id\":2,\"result\":\"fail\"} {\"id\":3,\"result\":\"fail\"}", true, "unreadable verdict line ("},
+    {"{\"id\":2,\"result\":\"fail\",\"error\":\"\\u0000\"}", false, "unreadable answer ("},
+    {"{\"id\":2,\"result\":\"fail\",\"error\":\"\\ud800\"}", false, "unreadable answer ("},
+    {"{\"id\":2,\"result\":\"fail\",\"error\":\"caf\xe9\"}", false, "unreadable answer ("},
+    {"{\"id\":2,\"result\":\"fail\",\"reason\":\"x\"}", false, "unreadable answer ("},
+    {"{\"id\":2,\"result\":\"retry\",\"after\":\"4000d\"}", false, "unreadable answer ("},
+    {"{\"id\":\"2\",\"result\":\"fail\"}", false, "unreadable answer ("},
+    {"{'id': 2, 'result': 'fail'}", false, "unreadable answer ("},
+    {"INFO {\"id\":2,\"result\":\"fail\"}", false, "unreadable answer ("},
+    {"{\"id\":99,\"result\":\"fail\"}", true, "unreadable answer (99 is not a task of this batch): {\"id\":99,"},
+    {"{\"result\":\"fail\"}", true, "unreadable answer ("},
+    {"{\"id\":2,\"result\":\"fail\"} {\"id\":3,\"result\":\"fail\"}", true, "unreadable answer ("},
 };
 /* clang-format on */
 
@@ -297,9 +298,9 @@ static void batch_handler_gets_its_lines_and_its_size(void **state)
              "handlers:\n  t: {run: 'wc -l >&2; env | grep ^DQ_ | sort >&2; exit 1', batch: 10}\n",
              2);
     uint32_t job = send_batch(&r, "t", "{}\n{}\n", ids, 2);
-    assert_string_equal(rig_end(&r, job)->output, "2\nDQ_BATCH=2\nDQ_TAG=t\n");
+    assert_string_equal(rig_end(&r, job)->output, "2\nDQ_BATCH=2\nDQ_REPLY_FD=3\nDQ_TAG=t\n");
     job = send_batch(&r, "t", "{}\n", ids, 1); /* a batch of one is a batch */
-    assert_string_equal(rig_end(&r, job)->output, "1\nDQ_BATCH=1\nDQ_TAG=t\n");
+    assert_string_equal(rig_end(&r, job)->output, "1\nDQ_BATCH=1\nDQ_REPLY_FD=3\nDQ_TAG=t\n");
     rig_close(&r);
 }
 
@@ -344,7 +345,7 @@ static int64_t cost_of_line(uint32_t n)
     struct job *j = job_new(1, &order, 0);
     clock_gettime(CLOCK_THREAD_CPUTIME_ID, &begin);
     for (int i = 0; i < 10; i++)
-        assert_false(answer_line(j, NULL, line.data, line.len, false, &v));
+        assert_false(answer_line(j, NULL, line.data, line.len, false, false, &v));
     clock_gettime(CLOCK_THREAD_CPUTIME_ID, &end);
     job_free(j);
     buf_done(&line);

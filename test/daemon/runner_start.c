@@ -134,6 +134,7 @@ static void environment_is_exact_and_clean(void **state)
                         "DQ_ID=18446744073709551615\n"
                         "DQ_KEY=$(reboot) \"'`\xc3\xa9\n"
                         "DQ_MAX_ATTEMPTS=10\n"
+                        "DQ_REPLY_FD=3\n"
                         "DQ_TAG=t\n"
                         "DQ_TOKEN=99\n"
                         "HOME=/srv/shop\n"
@@ -160,8 +161,8 @@ static void no_descriptor_is_inherited(void **state)
     rig_open(&r, "handlers:\n  t: {run: 'ls /proc/self/fd; readlink /proc/$$/fd/0'}\n", 4);
     rig_send(&r, "t"); /* its pipes are open while the next one starts */
     uint32_t job = rig_send_body(&r, "t", "x", 1);
-    /* 3: ls's own */
-    assert_string_equal(rig_end(&r, job)->output, "0\n1\n2\n3\n/memfd:body (deleted)\n");
+    /* 3: DQ_REPLY_FD; 4: ls's own */
+    assert_string_equal(rig_end(&r, job)->output, "0\n1\n2\n3\n4\n/memfd:body (deleted)\n");
     rig_close(&r);
     close(extra);
     close(high);

@@ -5,6 +5,38 @@
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/param.h>
+
+/* Beside a success, and again as after a lost answer: without history it has no row of its own. */
+static void a_snooze_gives_the_attempt_back(void **state)
+{
+    struct claim_owner a = owner('a');
+    struct task_array won = claimed(&a, 3);
+    struct settlement s[2];
+    bool applied[2];
+    struct task t;
+    (void)state;
+    s[0] = result(&won.items[0], TASK_SNOOZE, OUTCOME_SNOOZED);
+    s[0].retry_delay_ms = 90000;
+    s[0].error = "snoozed for 1m30s";
+    s[1] = result(&won.items[1], TASK_SUCCEED, OUTCOME_DONE);
+    for (int i = 0; i < 2; i++) {
+        ok(settle_store_settle(db, &a, s, 2, false, false, applied, NULL, &err));
+        assert_true(applied[0] && applied[1]);
+    }
+    ok(task_get(db, s[0].id, &t, &err));
+    assert_int_equal(t.status, TASK_PENDING);
+    assert_int_equal(t.attempt, 0);
+    assert_int_equal(t.expected_at - t.update_at, 90000);
+    assert_true(t.execution_at == s[0].start_at);
+    assert_int_equal(t.delay_ms, MAX(won.items[0].expected_at - won.items[0].create_at, 1));
+    task_done(&t);
+    assert_int_equal(number(db, "SELECT COUNT(*) FROM dq_attempt"), 0);
+    s[0] = result(&won.items[2], TASK_SNOOZE, OUTCOME_SNOOZED);
+    ok(settle_store_settle(db, &a, s, 1, true, false, applied, NULL, &err));
+    assert_int_equal(number(db, "SELECT COUNT(*) FROM dq_attempt WHERE outcome = 'snoozed'"), 1);
+    task_array_done(&won);
+}
 
 static void each_event_leaves_its_state(void **state)
 {
@@ -430,6 +462,7 @@ static void retention_deletes_old_finished_tasks_with_their_history(void **state
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup(a_snooze_gives_the_attempt_back, harness_setup),
         cmocka_unit_test_setup(each_event_leaves_its_state, harness_setup),
         cmocka_unit_test_setup(every_row_gets_its_own_values, harness_setup),
         cmocka_unit_test_setup(settling_twice_applies_once, harness_setup),

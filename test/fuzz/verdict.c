@@ -38,8 +38,9 @@ static void take(void *ctx, const char *line, size_t len, bool whole)
         }
         return;
     }
-    if (v.id > INT64_MAX || v.result > VERDICT_FAIL || v.after_ms < -1 ||
-        (v.after_ms >= 0 && v.result != VERDICT_RETRY))
+    if (v.id > INT64_MAX || v.result > VERDICT_SNOOZE || v.after_ms < -1 ||
+        v.after_ms > VERDICT_AFTER_MOST_MS ||
+        (v.after_ms >= 0 && v.result != VERDICT_RETRY && v.result != VERDICT_SNOOZE))
         abort();
 }
 

@@ -13,7 +13,10 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <sys/epoll.h>
 #include <sys/ioctl.h>
 #include <sys/resource.h>
@@ -48,7 +51,7 @@ static void start_without_descriptors_closes_the_body_once(void **state)
     const int body = open("/dev/zero", O_RDONLY | O_CLOEXEC);
     struct proto_out out = {0};
     struct process_context c = {.epoll = epoll_create1(EPOLL_CLOEXEC), .out = &out};
-    struct table *table = table_new(&handlers, NULL);
+    struct table *table = table_new(&handlers, NULL, NULL);
     struct job *j = job_of(table, body);
     struct rlimit given, none;
     struct err err = {0};
@@ -82,7 +85,7 @@ static void start_that_is_given_up_leaves_no_note(void **state)
     (void)state;
     struct proto_out out = {0};
     struct process_context c = {.epoll = epoll_create1(EPOLL_CLOEXEC), .out = &out};
-    struct table *table = table_new(&handlers, NULL);
+    struct table *table = table_new(&handlers, NULL, NULL);
     struct job *j = job_of(table, -1);
     volatile pid_t note = 0;
     struct err err = {0};
@@ -124,7 +127,7 @@ static void a_stream_is_read_in_turns(void **state)
     const int turn = 64 * 1024;
     struct proto_out out = {0};
     struct process_context c = {.epoll = epoll_create1(EPOLL_CLOEXEC), .out = &out};
-    struct table *table = table_new(&handlers, NULL);
+    struct table *table = table_new(&handlers, NULL, NULL);
     struct job *j = job_of(table, -1);
     struct err err = {0};
     int left;
@@ -147,9 +150,57 @@ static void a_stream_is_read_in_turns(void **state)
     table_free(table);
 }
 
+/* Whether handlers of that account get DQ_CONFIG. */
+static bool is_told(const char *user, const char *config)
+{
+    char shell[] = "/bin/sh", run[] = ":";
+    struct handler h = {.shell = shell, .run = run, .user = (char *)user};
+    const struct handlers one = {.items = &h, .count = 1};
+    struct table *table = table_new(&one, NULL, config);
+    struct err err = {0};
+    struct setup *s = setup_new(&table->plans[0], &err);
+    bool told = false;
+
+    assert_non_null(s);
+    for (size_t i = 0; i < s->env_count; i++)
+        told |= strncmp(s->env[i], "DQ_CONFIG=", 10) == 0 && strcmp(s->env[i] + 10, config) == 0;
+    setup_free(s);
+    table_free(table);
+    return told;
+}
+
+static void who_may_read_the_configuration_is_told_its_path(void **state)
+{
+    char dir[] = "/tmp/dq-start.XXXXXX", path[64];
+
+    (void)state;
+    assert_non_null(mkdtemp(dir));
+    snprintf(path, sizeof path, "%s/dq.ini", dir);
+    assert_false(is_told(NULL, path));
+    close(open(path, O_CREAT | O_WRONLY, 0600));
+    assert_true(is_told(NULL, path));
+    if (geteuid() == 0) {
+        assert_false(is_told("nobody", path)); /* the directory is closed, too */
+        assert_int_equal(chmod(path, 0644), 0);
+        assert_false(is_told("nobody", path));
+        assert_int_equal(chmod(dir, 0755), 0);
+        assert_true(is_told("nobody", path));
+        assert_int_equal(chmod(path, 0640), 0);
+        assert_false(is_told("nobody", path));
+        assert_int_equal(chown(path, 0, 65534), 0); /* its group */
+        assert_true(is_told("nobody", path));
+        assert_int_equal(chown(path, 65534, 65534), 0);
+        assert_int_equal(chmod(path, 0044), 0); /* the owner alone may not */
+        assert_false(is_told("nobody", path));
+    }
+    unlink(path);
+    rmdir(dir);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(who_may_read_the_configuration_is_told_its_path),
         cmocka_unit_test(start_without_descriptors_closes_the_body_once),
         cmocka_unit_test(start_that_is_given_up_leaves_no_note),
         cmocka_unit_test(a_stream_is_read_in_turns),

@@ -18,25 +18,29 @@ static void every_event_has_its_row(void **state)
         unsigned from;
         enum task_status to;
         int attempt_change;
-        bool new_ladder, unstarted;
+        bool new_ladder, unstarted, keeps_first;
         enum task_due due;
         enum task_history history;
     } rows[TASK_EVENT_COUNT] = {
-        {TASK_CLAIM, TASK_BIT(TASK_PENDING), TASK_RUNNING, 1, false, false, DUE_KEPT, HISTORY_NONE},
-        {TASK_SUCCEED, TASK_BIT(TASK_RUNNING), TASK_DONE, 0, false, false, DUE_KEPT,
+        {TASK_CLAIM, TASK_BIT(TASK_PENDING), TASK_RUNNING, 1, false, false, false, DUE_KEPT,
+         HISTORY_NONE},
+        {TASK_SUCCEED, TASK_BIT(TASK_RUNNING), TASK_DONE, 0, false, false, false, DUE_KEPT,
          HISTORY_OPTIONAL},
-        {TASK_TRY_LATER, TASK_BIT(TASK_RUNNING), TASK_PENDING, 0, false, false, DUE_RETRIED,
+        {TASK_TRY_LATER, TASK_BIT(TASK_RUNNING), TASK_PENDING, 0, false, false, false, DUE_RETRIED,
          HISTORY_ALWAYS},
-        {TASK_GIVE_UP, TASK_BIT(TASK_RUNNING), TASK_FAILED, 0, false, false, DUE_KEPT,
+        {TASK_SNOOZE, TASK_BIT(TASK_RUNNING), TASK_PENDING, -1, false, false, true, DUE_RETRIED,
+         HISTORY_OPTIONAL},
+        {TASK_GIVE_UP, TASK_BIT(TASK_RUNNING), TASK_FAILED, 0, false, false, false, DUE_KEPT,
          HISTORY_ALWAYS},
-        {TASK_AGAIN, TASK_BIT(TASK_RUNNING), TASK_PENDING, 0, true, false, DUE_GIVEN, HISTORY_NONE},
-        {TASK_GIVE_BACK, TASK_BIT(TASK_RUNNING), TASK_PENDING, -1, false, true, DUE_KEPT,
+        {TASK_AGAIN, TASK_BIT(TASK_RUNNING), TASK_PENDING, 0, true, false, false, DUE_GIVEN,
+         HISTORY_NONE},
+        {TASK_GIVE_BACK, TASK_BIT(TASK_RUNNING), TASK_PENDING, -1, false, true, false, DUE_KEPT,
          HISTORY_IF_ERROR},
-        {TASK_TAKE_BACK, TASK_BIT(TASK_RUNNING), TASK_PENDING, 0, false, false, DUE_APART,
+        {TASK_TAKE_BACK, TASK_BIT(TASK_RUNNING), TASK_PENDING, 0, false, false, false, DUE_APART,
          HISTORY_ALWAYS},
-        {TASK_CANCEL, TASK_LIVE, TASK_CANCELLED, 0, false, false, DUE_KEPT, HISTORY_ALWAYS},
-        {TASK_RETRY, TASK_FINISHED, TASK_PENDING, 0, true, false, DUE_GIVEN, HISTORY_NONE},
-        {TASK_RESCHEDULE, TASK_BIT(TASK_PENDING), TASK_PENDING, 0, false, false, DUE_GIVEN,
+        {TASK_CANCEL, TASK_LIVE, TASK_CANCELLED, 0, false, false, false, DUE_KEPT, HISTORY_ALWAYS},
+        {TASK_RETRY, TASK_FINISHED, TASK_PENDING, 0, true, false, false, DUE_GIVEN, HISTORY_NONE},
+        {TASK_RESCHEDULE, TASK_BIT(TASK_PENDING), TASK_PENDING, 0, false, false, false, DUE_GIVEN,
          HISTORY_NONE},
     };
 
@@ -49,6 +53,7 @@ static void every_event_has_its_row(void **state)
         assert_int_equal(t->attempt_change, rows[i].attempt_change);
         assert_int_equal(t->new_ladder, rows[i].new_ladder);
         assert_int_equal(t->unstarted, rows[i].unstarted);
+        assert_int_equal(t->keeps_first, rows[i].keeps_first);
         assert_int_equal(t->due, rows[i].due);
         assert_int_equal(t->history, rows[i].history);
     }

@@ -28,7 +28,11 @@ static const struct row rows[] = {
     {LINE("{'id': 7, 'result': 'done'}"), true, {7}},
     {LINE("{id:7,result:\"done\"}"), true, {0}},
     {LINE("{'id':'7','result':'done'}"), true, {7}},
-    {LINE("{\"result\":\"done\"}"), true, {0}},
+    {LINE("{\"result\":\"retry\",\"after\":120}"), true, {0}},
+    {LINE("{\"result\":\"retry\",\"after\":\"120\"}"), true, {0}},
+    {LINE("{\"result\":\"retry\",\"after\":\"-2m\"}"), true, {0}},
+    {LINE("{\"result\":\"retry\",\"after\":\"400d\"}"), true, {0}},
+    {LINE("{\"result\":\"snooze\"}"), true, {0}},
     {LINE("{\"id\":-7,\"result\":\"done\"}"), true, {0}},
     {LINE("{\"id\":18446744073709551615}"), true, {UINT64_MAX}},
     {LINE("{\"id\":18446744073709551616}"), true, {0}},
@@ -105,7 +109,11 @@ static void verdicts_are_taken_to_the_letter(void **state)
     assert_string_equal(v.error, "no");
     assert_int_equal(
         verdict_parse(r, LINE("{\"id\":2,\"result\":\"retry\",\"after\":\"10m\"}"), &v, &err), 0);
-    assert_true(v.id == 2 && v.result == VERDICT_RETRY && v.after_ms == 600000 && !v.error);
+    assert_true(v.named && v.id == 2 && v.result == VERDICT_RETRY && v.after_ms == 600000 &&
+                !v.error);
+    assert_int_equal(verdict_parse(r, LINE("{\"result\":\"snooze\",\"after\":\"366d\"}"), &v, &err),
+                     0);
+    assert_true(!v.named && v.result == VERDICT_SNOOZE && v.after_ms == 366 * WHEN_DAY);
     json_reader_free(r);
 }
 

@@ -26,6 +26,7 @@
     X(LEASE, "lease")                \
     X(NOT_DUE, "not_due")            \
     X(RETRY, "retry")                \
+    X(SNOOZED, "snoozed")            \
     X(PAUSED, "paused")              \
     X(NO_DQD, "no_dqd")              \
     X(NEXT_PASS, "next_pass")        \
@@ -186,7 +187,14 @@ static struct why_line *limited(const struct why_facts *f, const struct limit_an
 static void time_and_pause(const struct why_facts *f, struct why *w)
 {
     char text[WHEN_TEXT_SIZE], soon[WHEN_TEXT_SIZE];
-    if (f->due_in_ms > 0 && f->attempt && f->error) {
+    bool snoozed = f->error && strncmp(f->error, TASK_SNOOZED_TEXT, strlen(TASK_SNOOZED_TEXT)) == 0;
+    if (f->due_in_ms > 0 && snoozed) {
+        cause(w, CAUSE_SNOOZED,
+              mem_printf("it is snoozed, and runs again in %s",
+                         when_format_rough(text, f->due_in_ms)),
+              mem_printf("snoozed, next in %s", put_seconds(soon, f->due_in_ms)))
+            ->detail = mem_strdup(f->error);
+    } else if (f->due_in_ms > 0 && f->attempt && f->error) {
         cause(w, CAUSE_RETRY,
               mem_printf("it is retried in %s", when_format_rough(text, f->due_in_ms)),
               mem_printf("retried in %s", put_seconds(soon, f->due_in_ms)))
@@ -487,7 +495,7 @@ static const char *brief_of(const struct why *w, int which)
 char *why_brief(const struct why *w)
 {
     /* beside these, the others do not matter yet */
-    static const int alone[] = {CAUSE_PAUSED, CAUSE_RETRY, CAUSE_NOT_DUE};
+    static const int alone[] = {CAUSE_PAUSED, CAUSE_RETRY, CAUSE_SNOOZED, CAUSE_NOT_DUE};
     struct buf b = BUF_INIT;
     for (size_t i = 0; i < sizeof alone / sizeof alone[0]; i++)
         if (brief_of(w, alone[i]))

@@ -111,6 +111,10 @@ static void note_verdict(const struct rehearsal *r, const struct rehearse_result
     const char *why = x->error.code ? x->error.text : "", *colon = x->error.code ? ": " : "";
     char wait[WHEN_TEXT_SIZE];
 
+    if (task_transition(x->event)->attempt_change < 0) {
+        cmd_note(r->c, "dqd would give the attempt back: %s", why);
+        return;
+    }
     switch (task_transition(x->event)->to) {
     case TASK_DONE:
         cmd_note(r->c, "dqd would record: done");
@@ -205,7 +209,7 @@ static int run(struct cmd_context *c, const void *values, struct err *err)
     for (size_t i = 0; rc == 0 && v->timeout_ms >= 0 && i < r.handlers->count; i++)
         r.handlers->items[i].timeout_ms = v->timeout_ms ? v->timeout_ms : WHEN_MAX_DURATION_MS;
     if (rc == 0)
-        rc = rehearse_start(r.handlers, c->conf->dqd.user, &r.runner, err);
+        rc = rehearse_start(r.handlers, c->conf->dqd.user, c->conf->path, &r.runner, err);
     if (rc == 0)
         rc = v->tag ? make_task(&r, v, err) : load_task(&r, err);
     if (rc == 0)
@@ -239,7 +243,7 @@ const struct cmd cmd_rehearse = {
         "database changes. A handler that runs as another account needs root.\n"
         "The exit status is that of the handler, or 128 + signal; 126 if it cannot be started. For "
         "a batch handler, which gets one line of JSON, it is 0 if the verdict is done, 75 for "
-        "retry, 1 for fail.",
+        "retry and snooze, 1 for fail.",
     .examples = "dq rehearse 17\n"
                 "dq rehearse --tag mail.welcome --timeout 0 @body.json\n"
                 "echo hello | dq rehearse --tag mail.welcome -",

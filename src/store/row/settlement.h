@@ -10,10 +10,11 @@
 struct settlement {
     uint64_t id, version; /* as claimed */
     size_t body_size;     /* of the task, see rows_take */
-    /* TASK_SUCCEED, TASK_TRY_LATER, TASK_GIVE_UP, TASK_GIVE_BACK, TASK_TAKE_BACK */
+    /* TASK_SUCCEED, TASK_TRY_LATER, TASK_SNOOZE, TASK_GIVE_UP, TASK_GIVE_BACK, TASK_TAKE_BACK */
     enum task_event event;
     enum task_outcome outcome;
-    /* TASK_TRY_LATER: due this long after the statement; otherwise the expected time stays */
+    /* TASK_TRY_LATER, TASK_SNOOZE: due this long after the statement; otherwise the expected time
+     * stays */
     int64_t retry_delay_ms;
     int64_t apart_ms; /* see retry_apart_ms; 0: the delay is exact */
     /* by the database's clock as the poller knows it; TASK_TIME_NONE: never started */

@@ -232,6 +232,13 @@ void sql_put_transition(struct buf *sql, const char *alias, enum task_event even
     else if (t->attempt_change)
         buf_printf(sql, ", %sattempt = %sattempt %c 1", alias, alias,
                    t->attempt_change > 0 ? '+' : '-');
+    if (t->due == DUE_GIVEN)
+        buf_printf(sql, ", %sdelay_time = 0", alias);
+    if (t->keeps_first)
+        buf_printf(sql,
+                   ", %sdelay_time = IF(%sdelay_time, %sdelay_time, GREATEST(1, IFNULL("
+                   "TIMESTAMPDIFF(MICROSECOND, %screate_time, %sexpected_time) DIV 1000, 1)))",
+                   alias, alias, alias, alias, alias);
     /* From the second time on, at another time than the tasks it was claimed with: one of them may
      * be what kills dqd. */
     if (t->due == DUE_APART)

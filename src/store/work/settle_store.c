@@ -353,15 +353,20 @@ static int find_applied(struct db *db, const struct claim_owner *owner, const st
     return rc;
 }
 
-static int settle_successes(struct db *db, const struct claim_owner *owner, const struct batch *b,
-                            const struct settlement *s, bool *applied, bool *again, struct err *err)
+static int settle_unrecorded(struct db *db, const struct claim_owner *owner, const struct batch *b,
+                             const struct settlement *s, bool *applied, bool *again,
+                             struct err *err)
 {
-    uint64_t rows;
+    uint64_t rows, sum = 0;
+    int rc = 0;
 
-    int rc = settle_event(db, owner, b, TASK_SUCCEED, &rows, again, err);
+    for (unsigned event = 0; rc == 0 && event < TASK_EVENT_COUNT; event++) {
+        rc = settle_event(db, owner, b, (enum task_event)event, &rows, again, err);
+        sum += rows;
+    }
     if (rc < 0)
         return rc;
-    if (rows < b->count)
+    if (sum < b->count)
         return find_applied(db, owner, b, s, applied, err);
     for (size_t i = 0; i < b->count; i++)
         applied[b->rows[i] - s] = true;
@@ -424,7 +429,7 @@ static int settle_rows(void *arg, const size_t *at, size_t n, struct err *err)
     for (size_t i = 0; i < n; i++)
         b.rows[i] = w->all->rows[at[i]];
     if (!w->recorded)
-        return settle_successes(w->db, w->owner, &b, w->s, w->applied, &w->again, err);
+        return settle_unrecorded(w->db, w->owner, &b, w->s, w->applied, &w->again, err);
     int rc = settle_recorded(w->db, w->owner, &b, w->history_all, false, w->s, w->applied,
                              &w->again, err);
     return rc == ERR_DUPLICATE ? settle_recorded(w->db, w->owner, &b, w->history_all, true, w->s,

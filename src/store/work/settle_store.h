@@ -9,14 +9,14 @@
 #include "store/row/rows.h"
 #include "store/row/settlement.h"
 
-/* Settles all of s: successes in one UPDATE, the others with their rows of dq_attempt in one short
- * transaction (several of each, if there are more than ROWS_STEP or they take more than a packet).
- * Blocks on the database.
+/* Settles all of s: what leaves no row of dq_attempt in one UPDATE for each event, the others with
+ * their rows in one short transaction (several of each, if there are more than ROWS_STEP or they
+ * take more than a packet). Blocks on the database.
  *
  * applied[i] is set if the row was still ours, also if an earlier call with the same settlement
  * applied it and then failed with ERR_LOST: calling again with the same array is safe and applies
- * nothing twice. history_all: successes get a row of dq_attempt too. A release without an error
- * (the task was never started, as dqd is stopping) leaves none.
+ * nothing twice. history_all: successes and snoozes get a row of dq_attempt too. A release without
+ * an error (the task was never started, as dqd is stopping) leaves none.
  *
  * The beginning of an output that does not fit into max_allowed_packet is cut off; a line in its
  * place says so. A row of dq_attempt that already exists for that task and version dates from
