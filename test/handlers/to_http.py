@@ -6,6 +6,7 @@ import json
 import os
 import socket
 import ssl
+import tempfile
 import threading
 import time
 
@@ -292,11 +293,15 @@ def wrong_set_ups_return_the_task(service):
         judged(what, SCRIPTS, arguments, NOT_SET_UP, env)
 
 
-def retry_after_is_obeyed():
-    soon = time.strftime("%a, %d %b %Y %H:%M:%S GMT", time.gmtime(time.time() + 1000))
-    day = 86400
-    asked = [("7", 7, 7), (" 08 ", 8, 8), (soon, 500, 1000), ("999999999", day, day), ("9" * 5000, day, day),
-             ("0" * 5000, 0, 0), ("Fri, 31 Dec 9999 23:59:59 GMT", day, day), ("Sun, 06 Nov 1994 08:49:37 GMT", 0, 0)]
+def retry_after_is_obeyed(queue):
+    def date(seconds):
+        return time.strftime("%a, %d %b %Y %H:%M:%S GMT", time.gmtime(time.time() + seconds))
+
+    year = 366 * 86400
+    asked = [("7", 7, 7), (" 08 ", 8, 8), (date(1000), 500, 1000), (str(year), year, year),
+             ("20000000", 20000000, 20000000), ("999999999", year, year), ("9" * 5000, year, year), ("0" * 5000, 0, 0),
+             (f"{date(-5000)}\r\nDate: {date(-5100)}", 100, 100), ("Fri, 31 Dec 9999 23:59:59 GMT", year, year),
+             ("Sun, 06 Nov 1994 08:49:37 GMT", 0, 0)]
     asked += [(value, None, None) for value in (
         "-", "\u00b2", "-5", "7.5", "1e3", "inf", "1_0", "Sun, 06 Nov 1994 08:49:37 -9999", "")]
     wild = Wild({b"%d" % at: f"HTTP/1.1 429 wait\r\nRetry-After: {value}\r\nContent-Length: 0\r\n\r\n".encode("latin-1")
@@ -304,9 +309,26 @@ def retry_after_is_obeyed():
     status, verdicts, output = run_batch("http-post-batch", [wild.url], [b"%d" % at for at in range(len(asked))], {})
     same(f"status: {output}", status, 0)
     for at, (value, least, most) in enumerate(asked):
-        after = verdicts[at + 1].get("after")
-        if (after is None) != (least is None) or (after and not least <= int(after.rstrip("s")) <= most):
-            raise Failed(f"Retry-After: {value:.50}: {verdicts[at + 1]}")
+        with tempfile.TemporaryFile() as reply:
+            same(value, run_one("http-post", [wild.url], b"%d" % at, {}, reply=reply), (RETRY, "\nHTTP 429\n"))
+            reply.seek(0)
+            said = json.loads(reply.read() or "{}")
+        for script, got in (("http-post-batch", verdicts[at + 1]), ("http-post", said)):
+            after = got.get("after")
+            if (after is None) != (least is None) or (after and not least <= int(after.rstrip("s")) <= most):
+                raise Failed(f"{script}, Retry-After: {value:.50}: {got}")
+    for script, batch in (("http-post", 1), ("http-post-batch", 4)):
+        task = queue.add("wait", b"0")
+        queue.start("wait", script, [wild.url], batch)
+        try:
+            wait_until("it has been tried", lambda: queue.sql(f"SELECT 1 FROM dq_attempt WHERE task_id = {task}"))
+            same(f"{script}, until the next attempt", queue.sql(
+                f"SELECT error_stack, TIMESTAMPDIFF(MICROSECOND, update_time, expected_time) FROM dq_task"
+                f" WHERE id = {task}"),
+                [["asked to wait 7s: HTTP 429", "7000000"]])
+        finally:
+            queue.stop()
+            queue.sql(f"DELETE FROM dq_task WHERE id = {task}")
 
 
 def hanging_service_is_left_in_time(service):
@@ -346,7 +368,7 @@ def cases(directory, queue):
     yield "broken answers, and none, are retried", lambda: answers_that_break_are_retried(service)
     yield "a host whose name is not known is tried again", lambda: unknown_hosts_are_retried(directory)
     yield "a host that is not set up returns the task", lambda: wrong_set_ups_return_the_task(service)
-    yield "Retry-After becomes the time of the next attempt", retry_after_is_obeyed
+    yield "Retry-After becomes the time of the next attempt", lambda: retry_after_is_obeyed(queue)
     yield "a service that hangs is left before the handler's timeout", lambda: hanging_service_is_left_in_time(service)
     yield "a resolver that hangs is left in time", lambda: hanging_resolver_is_left_in_time(directory)
     yield "the key is the task's, secrets come from a file", lambda: headers_say_what_they_should(service, directory)
