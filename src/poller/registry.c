@@ -191,8 +191,14 @@ int registry_beat(struct registry *r, struct err *err)
             "%s", "");
     r->unheard = s.unheard;
     ctx->longest_lease_ms = s.longest_lease_ms;
+    const int64_t ahead_us = ctx->clock.ahead_us;
     if (s.shares)
         dbclock_sample(&ctx->clock, sent_us, r->beat_us, s.now_us);
+    if (ctx->clock.ahead_us != ahead_us)
+        log_event(
+            LOG_WARN,
+            "the database's clock was set ahead, or this is another server; no tasks are taken back until leases are renewed",
+            "server=%s", log_quote(db_server(ctx->db)));
     bool fewer = s.shares < r->shares;
     if (s.shares != r->shares || s.share != r->share)
         log_event(LOG_DEBUG, "share of the work", "share=%u of=%u", s.share, s.shares);

@@ -3,6 +3,7 @@
  */
 #include "cli/judge/doctor_server.h"
 
+#include "base/mem.h"
 #include "base/when.h"
 #include "store/ask/health_store.h"
 #include "store/ask/lock_store.h"
@@ -20,6 +21,7 @@
 
 #define PACKET_SMALL ((size_t)1 << 20)
 #define CLOCK_OFF_MS WHEN_SECOND
+#define HOSTS_OFF_MS 500
 #define NAMED 3 /* dqds in one message */
 
 static bool is_on(const struct doctor *d, enum doctor_setting s)
@@ -183,6 +185,34 @@ static size_t check_dqds(struct doctor *d, struct doctor_finding *f, int64_t *re
     return known;
 }
 
+/* After a failover, the clock of another host of the list decides. */
+static void compare_hosts(const struct doctor *d, struct doctor_finding *f, int64_t ahead_ms)
+{
+    char off[WHEN_TEXT_SIZE];
+    char *hosts = mem_strdup(d->c->conf->mysql.host), *rest = hosts, *host;
+
+    while ((host = strtok_r(rest, ", \t", &rest))) {
+        struct conf_mysql conf = d->c->conf->mysql;
+        struct health_clock clock = {0, 0};
+        struct err err;
+        conf.host = host;
+        struct db *db = db_new(&conf);
+        int64_t by_ms = 0;
+
+        if (db_connect(db, &err) < 0 || health_store_clock(db, &clock, &err) < 0)
+            doctor_find(f, DOCTOR_UNKNOWN, "the clock of %s is not known: %s", host, err.text);
+        else
+            by_ms = clock.ahead_ms - ahead_ms;
+        if (llabs(by_ms) > HOSTS_OFF_MS + clock.trip_us / 2000)
+            doctor_find(
+                f, DOCTOR_WARN,
+                "the clock of %s is %s %s that of the server in use: after a failover, tasks would run at other times",
+                host, when_format_rough(off, llabs(by_ms)), by_ms > 0 ? "ahead of" : "behind");
+        db_free(db);
+    }
+    free(hosts);
+}
+
 void doctor_server_clock(struct doctor *d, struct doctor_finding *f)
 {
     struct health_clock clock;
@@ -200,6 +230,8 @@ void doctor_server_clock(struct doctor *d, struct doctor_finding *f)
             f, DOCTOR_WARN,
             "this host is %s %s the server, whose clock decides when tasks run: logs of this host show other times",
             off, clock.ahead_ms > 0 ? "behind" : "ahead of");
+    if (strpbrk(d->c->conf->mysql.host, ", \t"))
+        compare_hosts(d, f, clock.ahead_ms);
     size_t dqds = d->stage == DOCTOR_TABLES ? check_dqds(d, f, &most_ms) : 0;
     if (dqds)
         doctor_find(f, DOCTOR_OK, "this host and the server differ by %s, %zu dqd%s by at most %s",

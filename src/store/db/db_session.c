@@ -227,9 +227,43 @@ void db_session_brief(struct db *db, bool brief)
         db_handle_drop(db);
 }
 
+/* Servers that speak the protocol, but keep and find rows in ways of their own; doc/servers says
+ * what dq lacks there. They are known by the version or, if they refuse a setting, by the comment
+ * on it. */
+static const char *const others[] = {
+    "TiDB",  "Vitess",    "OceanBase", "SingleStore", "MemSQL",     "Dolt",
+    "Doris", "StarRocks", "PolarDB-X", "TDDL",        "ClickHouse", "Xpand",
+};
+
+static int refuse_other(const struct db *db, const char *said, struct err *err)
+{
+    for (size_t i = 0; i < sizeof others / sizeof *others; i++)
+        if (strcasestr(said, others[i]))
+            return err_set(err, ERR_CONFIG,
+                           "%s: this is %s; dq needs MySQL or MariaDB: see doc/servers", db->at,
+                           others[i]);
+    return 0;
+}
+
+static int refuse_by_comment(struct db *db, struct err *err)
+{
+    int rc = 0;
+    MYSQL_RES *res =
+        mysql_query(db->my, "SELECT @@version_comment") ? NULL : mysql_store_result(db->my);
+    MYSQL_ROW row = res ? mysql_fetch_row(res) : NULL;
+
+    if (row && row[0])
+        rc = refuse_other(db, row[0], err);
+    mysql_free_result(res);
+    return rc;
+}
+
 int db_session_set_up(struct db *db, struct err *err)
 {
-    int rc = set_all(db) ? 0 : set_singly(db, err);
+    int rc = refuse_other(db, mysql_get_server_info(db->my), err);
+
+    if (rc == 0 && !set_all(db) && (rc = refuse_by_comment(db, err)) == 0)
+        rc = set_singly(db, err);
 
     /* A flag of the last answer: init_connect or init_command may have begun a transaction. */
     if (rc == 0 && db->my->server_status & SERVER_STATUS_IN_TRANS)

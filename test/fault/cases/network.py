@@ -589,6 +589,30 @@ def host_without_cluster(t):
     )
 
 
+@case("other-servers", 5)
+def other_servers(t):
+    """A server that only speaks the protocol is refused by name, whether its version or only its comment says so."""
+    proxy = t.proxy()
+    t.configure(proxy.settings())
+    for name, version in ((b"TiDB", b"8.0.11-TiDB-v7.5.0"), (b"Dolt", None)):
+        proxy.version = version
+        if not version:
+            proxy.rules = [Rule("^SET NAMES", "error", number=1193), Rule("version_comment", "lie", lie=b"Dolt SQL")]
+        done = t.dq("add", "t", status=(78,))
+        t.expect(b"this is " + name in done.stderr and b"doc/servers" in done.stderr, f"{name}: {done.stderr}")
+
+
+@case("clocks-of-hosts", 5)
+def clocks_of_hosts(t):
+    """The clock of the second host of the list is another one: dq doctor says so."""
+    first, second = t.proxy(tcp=True), t.proxy(tcp=True)
+    t.configure({"socket": None, "host": f"127.0.0.1:{first.port}, 127.0.0.1:{second.port}"})
+    t.expect(b"the clock of" not in t.dq("doctor", status=None).stdout, "the clocks are the same")
+    second.rules = [Rule("^SELECT UTC_TIMESTAMP", "lie", lie=b"2021-01-01 00:00:00.000")]
+    said = t.dq("doctor", status=None).stdout
+    t.expect(f"the clock of 127.0.0.1:{second.port} is".encode() in said, f"dq doctor does not name it: {said}")
+
+
 @case("host-refuses", 5)
 def host_refuses(t):
     """The first host does not know the account, or the database, as after a reinstallation. dq and dqd use the next

@@ -71,6 +71,7 @@ class Proxy:
             self.tls = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
             self.tls.load_cert_chain(certificates + "/server.pem", certificates + "/server.key")
         self.rules, self.refuse = [], 0  # refuse: the error number that every new connection gets
+        self.version = None  # of the server, as new connections see it
         self.late = 0  # seconds until a new connection gets the server's greeting
         self.seen = []  # the beginnings of statements, if `record` is on
         self.record = False
@@ -249,6 +250,8 @@ class _Session:
             "<H", flags >> 16
         )
         greeting[low + 14 : low + 18] = bytes(4)  # MariaDB: longer descriptions of columns
+        if self.proxy.version:
+            greeting[1 : greeting.index(0, 1)] = self.proxy.version
         return bytes(greeting)
 
     def _packet(self, source):
