@@ -22,7 +22,8 @@ void claim_free(struct claims *claims)
 
 int64_t claim_next(const struct claims *claims)
 {
-    return claims->ctx->ending || claims->recover ? NEVER_US : look_when(claims->look);
+    return claims->ctx->ending || claims->ctx->quiet || claims->recover ? NEVER_US
+                                                                        : look_when(claims->look);
 }
 
 static int peek_at_all(struct claims *claims, int64_t limit_ms, struct err *err)

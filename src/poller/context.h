@@ -26,6 +26,7 @@ struct context {
     int64_t longest_lease_ms; /* of all dqds, as of the last heartbeat; 0: not known yet */
     bool once;                /* this is a pass, which ends when nothing is due */
     bool runner_gone;         /* the runner died */
+    bool quiet;               /* claim nothing, as of the last heartbeat */
     bool ending;              /* begin nothing new: dqd is about to end, or its runner is gone */
 };
 

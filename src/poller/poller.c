@@ -165,7 +165,7 @@ static void advance_pass(struct poller *p, int64_t now_us)
     const struct duties *d = &p->duties;
     int64_t lease_us = context_lease_us(&d->ctx);
 
-    if (duty_settled(d) && look_is_empty(&d->look))
+    if (duty_settled(d) && (look_is_empty(&d->look) || d->ctx.quiet))
         p->phase = PHASE_END;
     else if (jobs(p))
         return;
@@ -319,6 +319,7 @@ static void tell_systemd(struct poller *p, int64_t now_us)
     if (p->phase != PHASE_RUN || p->status_us == d->registry.beat_us)
         return;
     p->status_us = d->registry.beat_us;
+    buf_str(&status, d->ctx.quiet ? "quiet, " : "");
     status_put(&status, &d->tags, look_running(&d->look), d->ctx.slots, now_us);
     notify_send("STATUS=%s", status.data);
     buf_done(&status);

@@ -199,6 +199,12 @@ int registry_beat(struct registry *r, struct err *err)
             LOG_WARN,
             "the database's clock was set ahead, or this is another server; no tasks are taken back until leases are renewed",
             "server=%s", log_quote(db_server(ctx->db)));
+    if (s.quiet != ctx->quiet)
+        log_event(LOG_NOTE,
+                  s.quiet ? "this dqd is quiet: it claims nothing, until dq unquiet"
+                          : "this dqd claims tasks again",
+                  "%s", "");
+    ctx->quiet = s.quiet;
     bool fewer = s.shares < r->shares;
     if (s.shares != r->shares || s.share != r->share)
         log_event(LOG_DEBUG, "share of the work", "share=%u of=%u", s.share, s.shares);

@@ -245,7 +245,7 @@ task()
     [[ $(dq pollers | sed -n 2p) =~ ^h1\ +7\ +resident\ +8\ +3\ .*0\.1\.0\ +yes$ ]]
     [[ $(dq pollers | sed -n 3p) =~ ^h2\ +8\ +once\ +4\ +-\ .*0\.0\.9\ +no$ ]]
     [[ $(dq pollers -o ndjson | sed -n 1p) == '{"host":"h1","pid":7,"mode":"resident",'* ]]
-    [[ $(dq pollers -o ndjson | sed -n 1p) == *'"alive":true,"next_pass":null}' ]]
+    [[ $(dq pollers -o ndjson | sed -n 1p) == *'"alive":true,"next_pass":null,"quiet":false}' ]]
     [[ $(dq pollers -o ndjson | sed -n 1p) == *'"version":"0.1.0"'* ]]
 }
 

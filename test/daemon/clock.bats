@@ -53,6 +53,7 @@ END
     DQ_CONFIG=$BATS_TEST_TMPDIR/own.ini dqd_start --resident
     wait_until is 'status = 3' 3
     set_clock +3600
+    wait_until grep -q "msg=\"the database's clock was set ahead" "$DQD_LOG"
     sql "INSERT INTO dq_task (tag, message_body, status, version, attempt, claim_token, lease_until, expected_time,
          create_time) VALUES ('dead', '', 3, 1, 1, REPEAT('x', 16), UTC_TIMESTAMP(3), UTC_TIMESTAMP(3),
          UTC_TIMESTAMP(3))"

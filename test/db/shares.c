@@ -110,6 +110,30 @@ static void pollers_know_their_share(void **state)
     assert_int_equal(number(db, "SELECT COUNT(*) FROM dq_poller"), 1);
 }
 
+/* It has no share, so that others do not leave it tasks that it does not take. */
+static void a_quiet_poller_has_no_share(void **state)
+{
+    struct claim_owner a = owner('a'), b = owner('b');
+    struct poller_say say = {.mode = "resident", .slots = 8, .stale_after_ms = 5000};
+    struct poller_share s;
+    (void)state;
+    ok(poller_store_beat(db, &a, &say, &s, &err));
+    ok(poller_store_beat(db, &b, &say, &s, &err));
+    assert_int_equal(s.shares, 2);
+    run(db, "INSERT INTO dq_tag (tag, paused_until) SELECT CONCAT('dqd ', host, ':', pid),"
+            " UTC_TIMESTAMP(3) + INTERVAL 1 HOUR FROM dq_poller WHERE pid = 97");
+    ok(poller_store_beat(db, &b, &say, &s, &err));
+    assert_int_equal(s.shares, 1);
+    assert_int_equal(s.share, 0);
+    assert_false(s.quiet);
+    ok(poller_store_beat(db, &a, &say, &s, &err));
+    assert_true(s.quiet);
+    run(db, "UPDATE dq_tag SET paused_until = UTC_TIMESTAMP(3)");
+    ok(poller_store_beat(db, &a, &say, &s, &err));
+    assert_int_equal(s.shares, 2);
+    assert_false(s.quiet);
+}
+
 /* The server's clock was ahead when it was seen: it is not alive until the next heartbeat of
  * another one, which makes it one that has just been seen. */
 static void a_poller_that_was_seen_in_the_future_is_not_alive(void **state)
@@ -194,6 +218,7 @@ int main(void)
         cmocka_unit_test(shares_are_even_whatever_the_step_of_ids),
         cmocka_unit_test(every_id_has_a_share),
         cmocka_unit_test_setup(pollers_know_their_share, harness_setup),
+        cmocka_unit_test_setup(a_quiet_poller_has_no_share, harness_setup),
         cmocka_unit_test_setup(a_poller_that_was_seen_in_the_future_is_not_alive, harness_setup),
         cmocka_unit_test_setup(a_poller_whose_row_is_locked_counts_itself, harness_setup),
         cmocka_unit_test_setup(a_poller_reports_the_loss_of_others_only, harness_setup),

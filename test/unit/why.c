@@ -94,6 +94,8 @@ static bool read_dqd(char *text, struct why_dqd *d)
             d->serves = WHY_SERVES;
         else if (!strcmp(word, "unknown"))
             d->serves = WHY_SERVES_UNKNOWN;
+        else if (!strcmp(word, "quiet"))
+            d->quiet = true;
         else if (!strcmp(word, "between"))
             d->between = true;
         else if (!strcmp(word, "refused") || !strcmp(word, "slow")) {

@@ -65,6 +65,7 @@ int fleet_load_dqds(struct db *db, struct fleet *ret, struct err *err)
     int rc = poller_store_list(db, &ret->dqds, &ret->count, err);
     for (size_t i = 0; rc == 0 && i < ret->count; i++)
         ret->alive += ret->dqds[i].alive, ret->between += poller_store_is_between(&ret->dqds[i]),
+            ret->quiet += ret->dqds[i].alive && ret->dqds[i].quiet,
             ret->silent += poller_store_is_silent(&ret->dqds[i]);
     return rc;
 }

@@ -16,6 +16,7 @@ struct fleet {
     struct poller_info *dqds; /* by host and pid; also dead ones */
     size_t count, alive;
     size_t between; /* of the live ones: a pass that has ended, and the next one is expected */
+    size_t quiet;   /* of the live ones: dq quiet */
     size_t silent;  /* were resident, and neither end nor are heard */
     struct handler_rest *rests;
     size_t rest_count;

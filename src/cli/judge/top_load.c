@@ -162,6 +162,7 @@ int top_load(struct cmd_context *c, const char *tag_glob, struct top_data *ret, 
     if (rc == 0)
         rc = why_store_running(c->db, &l.running, &l.running_count, err);
     d.alive = fleet.alive;
+    d.quiet = fleet.quiet;
     d.dqds = fleet.count;
     d.silent = fleet.silent;
     for (size_t i = 0; rc == 0 && i < fleet.count; i++) {

@@ -29,6 +29,7 @@
     X(SNOOZED, "snoozed")            \
     X(PAUSED, "paused")              \
     X(NO_DQD, "no_dqd")              \
+    X(QUIET, "quiet")                \
     X(NEXT_PASS, "next_pass")        \
     X(UNSERVED, "unserved")          \
     X(RESTS, "rests")                \
@@ -249,7 +250,7 @@ static bool has_no_slot(const struct why_dqd *d)
 
 static bool is_blocked(const struct why_dqd *d)
 {
-    return d->serves != WHY_SERVES || d->rest_error || is_full(d) || has_no_slot(d);
+    return d->serves != WHY_SERVES || d->quiet || d->rest_error || is_full(d) || has_no_slot(d);
 }
 
 static const char *base_name(const char *path)
@@ -261,7 +262,11 @@ static const char *base_name(const char *path)
 static void say_blocked(const struct why_dqd *d, struct why *w)
 {
     char text[WHEN_TEXT_SIZE], soon[WHEN_TEXT_SIZE];
-    if (d->rest_error) {
+    if (d->quiet) {
+        cause(w, CAUSE_QUIET, mem_printf("dqd %s/%" PRIu32 " is quiet", d->host, d->pid),
+              mem_printf("%s is quiet", d->host));
+        help(w, mem_printf("dq unquiet %s", d->host));
+    } else if (d->rest_error) {
         cause(w, CAUSE_RESTS,
               d->rest_ms > 0 ? mem_printf("its handler cannot be started on %s: rests for %s",
                                           d->host, when_format_rough(text, d->rest_ms))

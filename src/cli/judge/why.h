@@ -23,6 +23,7 @@ struct why_dqd {
     uint32_t line, batch, max_running;
     uint64_t tasks;         /* of the tag, that it runs or has claimed */
     int64_t timeout_ms;     /* of its handler */
+    bool quiet;             /* dq quiet: it claims nothing */
     bool between;           /* a pass that has ended: silent_ms since then */
     int64_t next_ms;        /* until the next pass is expected, at the latest */
     const char *rest_error; /* why the tag rests there; NULL: it does not */

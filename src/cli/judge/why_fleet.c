@@ -29,6 +29,7 @@ static struct why_dqd see(const struct fleet *fleet, const struct poller_info *p
                         .file = p->handlers_file};
 
     d.serves = serves[s];
+    d.quiet = p->quiet;
     d.between = poller_store_is_between(p);
     d.next_ms = d.between ? MAX(p->next_pass_at - p->last_seen_at - p->silent_ms, 0) : 0;
     if (h) {

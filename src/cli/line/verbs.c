@@ -29,6 +29,8 @@ const struct cmd *const verbs_table[] = {
     &cmd_run_now,
     &cmd_pause,
     &cmd_resume,
+    &cmd_quiet,
+    &cmd_unquiet,
     &cmd_delete,
 
     &cmd_init,

@@ -27,6 +27,7 @@ extern const struct cmd
     cmd_pause,
     cmd_pollers,
     cmd_purge,
+    cmd_quiet,
     cmd_rehearse,
     cmd_reschedule,
     cmd_resume,
@@ -36,6 +37,7 @@ extern const struct cmd
     cmd_stats,
     cmd_tags,
     cmd_top,
+    cmd_unquiet,
     cmd_version,
     cmd_wait,
     cmd_why;

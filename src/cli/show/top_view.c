@@ -139,11 +139,11 @@ void top_view_summary(struct buf *b, const struct top_data *d, unsigned width)
 
     put_rate(done, d->done);
     put_rate(failed, d->failed);
-    buf_printf(&line,
-               "dqd %zu of %zu alive   handlers %" PRIu64 " of %" PRIu64 "   failed %s%" PRIu64
-               "   done/s %s ",
-               d->alive, d->dqds, d->running, d->slots, d->failed_sampled ? "~" : "",
-               d->failed_tasks, done);
+    buf_printf(&line, "dqd %zu of %zu alive", d->alive, d->dqds);
+    if (d->quiet)
+        buf_printf(&line, ", %zu quiet", d->quiet);
+    buf_printf(&line, "   handlers %" PRIu64 " of %" PRIu64 "   failed %s%" PRIu64 "   done/s %s ",
+               d->running, d->slots, d->failed_sampled ? "~" : "", d->failed_tasks, done);
     spark_line(&line, d->done_steps, TOP_VIEW_STEPS);
     buf_printf(&line, "   failed/s %s ", failed);
     spark_line(&line, d->failed_steps, TOP_VIEW_STEPS);

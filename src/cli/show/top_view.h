@@ -25,7 +25,7 @@ struct top_tag {
 };
 
 struct top_data {
-    size_t alive, dqds, silent; /* as in struct fleet */
+    size_t alive, dqds, quiet, silent; /* as in struct fleet */
     uint64_t running, slots, failed_tasks;
     bool failed_sampled; /* an estimate */
     double done, failed; /* a second */

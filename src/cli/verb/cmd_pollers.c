@@ -23,6 +23,8 @@ OUT_GETTER(alive)
     ret->colour = POLLER->alive ? CELL_GOOD : CELL_BAD;
     if (poller_store_is_between(POLLER))
         ret->people = "between passes";
+    else if (POLLER->alive && POLLER->quiet)
+        ret->people = "quiet";
 }
 
 #define TABLE_COLUMNS "host,pid,mode,slots,running,started,last_seen,version,alive"

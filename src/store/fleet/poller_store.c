@@ -9,6 +9,7 @@
 #include "store/db/columns.h"
 #include "store/db/db_put.h"
 #include "store/row/field.h"
+#include "store/fleet/tag_pause.h"
 #include "store/row/sql.h"
 #include "store/schema/schema.h"
 
@@ -20,6 +21,12 @@
 #define ALIVE                                                                                      \
     "(last_seen > UTC_TIMESTAMP(3) - INTERVAL (stale_after * 1000) MICROSECOND"                    \
     " AND NOT " SQL_SEEN_AHEAD ")"
+/* whether dq quiet has asked it to claim nothing; two looks by the primary key */
+#define QUIET_AS(name)                                                                             \
+    "EXISTS (SELECT 1 FROM dq_tag g WHERE g.tag = " name " AND " SQL_PAUSED("g.") ")"
+#define QUIET                                                                                      \
+    "(" QUIET_AS("CONCAT('" TAG_PAUSE_DQD "', host)") " OR " QUIET_AS("CONCAT('" TAG_PAUSE_DQD     \
+                                                                      "', host, ':', pid)") ")"
 /* a pass that has ended, and is to be followed by another one */
 #define EXPECTED "(COALESCE(next_pass > UTC_TIMESTAMP(3), 0) AND NOT " SQL_SEEN_AHEAD ")"
 #define LONG_GONE "(last_seen < UTC_TIMESTAMP(3) - INTERVAL 1 DAY AND NOT " EXPECTED ")"
@@ -79,15 +86,16 @@ static int probe(struct db *db, const struct claim_owner *owner, struct err *err
     return rc < 0 ? rc : 0;
 }
 
-/* The last two get appended: when the last pass began, and our token. */
+/* The last two get values: when the last pass began, and our token. */
 /* clang-format off */
 #define SHARE_COLUMNS(X)                 \
     SQL_NOW(X, SHARE_NOW)                \
     X(SHARE_COMPAT, SCHEMA_COMPAT_VALUE) \
     X(SHARE_AHEAD, SQL_SEEN_AHEAD)       \
     X(SHARE_LONGEST, SQL_LONGEST_LEASE)  \
+    X(SHARE_QUIET, QUIET)                \
     X(SHARE_PASS, "%s")                  \
-    X(SHARE_BEFORE, "token < ")
+    X(SHARE_ORDER, "STRCMP(token, %s)")
 /* clang-format on */
 enum { SHARE_COLUMNS(COLUMNS_NAME) SHARE_COUNT };
 
@@ -106,11 +114,16 @@ static int count_poller(const struct db_rows *r, void *arg, struct err *err)
     found->since_pass_ms = db_i64(r, SHARE_PASS, -1);
     found->schema_compat = db_int(r, SHARE_COMPAT, 0);
     found->longest_lease_ms = db_i64(r, SHARE_LONGEST, WHEN_DAY);
+    const bool own = db_i64(r, SHARE_ORDER, 1) == 0;
+    if (own)
+        found->quiet = db_u64(r, SHARE_QUIET) == 1;
     if (db_u64(r, SHARE_AHEAD) == 1) {
         w->ahead = true;
         return 0;
     }
-    found->share += db_u64(r, SHARE_BEFORE) == 1;
+    if (!own && db_u64(r, SHARE_QUIET) == 1)
+        return 0;
+    found->share += db_i64(r, SHARE_ORDER, 0) < 0;
     found->shares++;
     return 0;
 }
@@ -118,8 +131,9 @@ static int count_poller(const struct db_rows *r, void *arg, struct err *err)
 /* The columns of a poller's share, all of which every live poller's row has. */
 static void put_share_columns(struct buf *sql, const struct claim_owner *owner, bool passes)
 {
-    struct buf pass = BUF_INIT;
+    struct buf pass = BUF_INIT, token = BUF_INIT;
 
+    sql_put_token(&token, owner->token);
     buf_str(&pass, passes ? "" : "NULL");
     if (passes) {
         buf_str(&pass,
@@ -128,8 +142,8 @@ static void put_share_columns(struct buf *sql, const struct claim_owner *owner, 
         db_put_text(&pass, owner->host);
         buf_chr(&pass, ')');
     }
-    buf_printf(sql, COLUMNS_SELECT(SHARE_COLUMNS), pass.data);
-    sql_put_token(sql, owner->token);
+    buf_printf(sql, COLUMNS_SELECT(SHARE_COLUMNS), pass.data, token.data);
+    buf_done(&token);
     buf_done(&pass);
 }
 

@@ -26,6 +26,7 @@ struct poller_info {
     int64_t stale_after_ms; /* silent for longer: dead */
     int64_t lease_ms;       /* of the tasks that it claims */
     char *version;          /* of dqd */
+    bool quiet;             /* it claims nothing, as dq quiet has asked */
     bool alive;             /* or a pass has ended, and the next one is expected */
     int64_t next_pass_at;   /* by then; TASK_TIME_NONE: it has not ended, or is no pass */
     int64_t silent_ms;      /* since last_seen_at; 0 if that is ahead */
@@ -51,7 +52,8 @@ struct poller_info {
     X("last_seen", "last_seen", TIME, last_seen_at, 0, 0, NULL, "")                                       \
     X("version", "version", NAME, version, 0, 0, NULL, "")                                                \
     X(LIVES, "alive", BOOL, alive, 0, 0, get_alive, "")                                                   \
-    X("next_pass", "next_pass", TIME, next_pass_at, 0, 0, NULL, "")
+    X("next_pass", "next_pass", TIME, next_pass_at, 0, 0, NULL, "")                                       \
+    X(QUIET, "quiet", BOOL, quiet, 0, 0, NULL, "")
 #define POLLER_STORE_MORE(X)                                                                              \
     X("token", NULL, TOKEN, token, 0, 0, NULL, "")                                                        \
     X("stale_after", NULL, MS, stale_after_ms, 0, 0, NULL, "")                                            \
@@ -87,6 +89,7 @@ struct poller_share {
     int64_t longest_lease_ms; /* of all pollers, dead ones too */
     int schema_compat;        /* as in schema.h, at that statement; 0: not known */
     int64_t now_us;           /* the database's clock at that statement, microseconds */
+    bool quiet;               /* to claim nothing: it has no share then */
     /* of one that passes: since the last pass on this host began; -1: none is known */
     int64_t since_pass_ms;
 };

@@ -27,6 +27,8 @@ int tag_pause_list(struct db *db, const char *tag, struct tag_pause **ret, size_
     if (tag) {
         buf_str(&tail, " AND g.tag = ");
         sql_put_tag(&tail, tag);
+    } else {
+        buf_str(&tail, " AND g.tag NOT LIKE '" TAG_PAUSE_DQD "%'");
     }
     int rc = field_list(db, &table, tail.data, ret, ret_count, err);
     buf_done(&tail);

@@ -10,6 +10,10 @@
 #include "store/fleet/event_store.h"
 #include "store/row/tag_info.h"
 
+/* A dqd that is to be quiet has a row of dq_tag, too: a name that no tag of dq add can have,
+ * because of the blank. "dqd HOST" or "dqd HOST:PID". */
+#define TAG_PAUSE_DQD "dqd "
+
 struct tag_pause {
     int64_t now_at;       /* the clock at that statement */
     struct tag_info info; /* its tag and pause alone; tag NULL: none is paused */

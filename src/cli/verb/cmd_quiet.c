@@ -1,0 +1,88 @@
+/*
+ * cmd_quiet.c - dq quiet: the dqds of a host claim nothing until dq unquiet, or until the time is
+ * up.
+ */
+#include "cli/line/verbs.h"
+#include "cli/many/act.h"
+#include "store/fleet/poller_store.h"
+#include "store/fleet/tag_pause.h"
+
+#include "base/mem.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct quiet_values {
+    int64_t for_ms;
+};
+
+/* "HOST" or "HOST:PID" of a dqd that is alive, or was within a day. *ret_running: its handlers. */
+static int check(struct cmd_context *c, const char *name, uint64_t *ret_running, struct err *err)
+{
+    struct poller_info *p;
+    size_t count;
+    bool known = false;
+    int rc = poller_store_list(c->db, &p, &count, err);
+    if (rc < 0)
+        return rc;
+    *ret_running = 0;
+    for (size_t i = 0; i < count; i++) {
+        char *one = mem_printf("%s:%" PRIu32, p[i].host, p[i].pid);
+        bool same = strcmp(name, p[i].host) == 0 || strcmp(name, one) == 0;
+        known |= same;
+        *ret_running += same && p[i].alive ? (uint64_t)p[i].running : 0;
+        free(one);
+    }
+    poller_store_free(p, count);
+    return known
+               ? 0
+               : err_set(err, ERR_NOT_FOUND, "no dqd of %s is known; dq pollers lists them", name);
+}
+
+static int run(struct cmd_context *c, const void *values, struct err *err)
+{
+    const struct quiet_values *v = values;
+    const char *name = c->operands[0];
+    uint64_t running;
+    struct act act;
+    if (v->for_ms == 0)
+        return err_set(err, ERR_USAGE, "--for must be longer than 0; dq unquiet ends it");
+    int rc = check(c, name, &running, err);
+    if (rc < 0)
+        return rc;
+    act_init(&act, c, NULL, 0);
+    char *row = mem_printf(TAG_PAUSE_DQD "%s", name);
+    act.event.tag = row;
+    rc = tag_pause_begin(c->db, &act.event, v->for_ms >= 0 ? TASK_TIME_NONE : INT64_MAX, v->for_ms,
+                         NULL, err);
+    act_done(&act);
+    free(row);
+    if (rc < 0)
+        return rc;
+    cmd_note(c,
+             "%s is quiet from its next heartbeat on; %" PRIu64
+             " handler%s continue%s. To end it: dq unquiet %s",
+             name, running, running == 1 ? "" : "s", running == 1 ? "s" : "", name);
+    return 0;
+}
+
+static const struct cmd_option options[] = {
+    {"for", 0, CMD_DURATION, offsetof(struct quiet_values, for_ms), "D",
+     "quiet for D; default: until dq unquiet", NULL, 0},
+};
+
+const struct cmd cmd_quiet = {
+    .name = "quiet",
+    .group = "change",
+    .summary = "let a dqd claim nothing; running handlers continue",
+    .usage = "HOST[:PID] [--for D]",
+    CMD_OPTIONS(options),
+    .values_size = sizeof(struct quiet_values),
+    .min_operands = 1,
+    .max_operands = 1,
+    .level = CMD_SCHEMA,
+    .formats = OUT_ANY,
+    .examples = "dq quiet web1 --for 30m",
+    .run = run,
+};

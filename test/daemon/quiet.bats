@@ -1,0 +1,65 @@
+#!/usr/bin/env bats
+# dq quiet: a dqd claims nothing, finishes what runs, and stays so when it is restarted.
+
+load ../lib/sandbox
+
+setup() { sandbox_clear; }
+
+begin() { dqd_start --resident --config "$BATS_TEST_TMPDIR/own.ini"; }
+host() { sql 'SELECT MAX(host) FROM dq_poller'; }
+logged() { [ "$(grep -c "$1" "$DQD_LOG")" -ge "${2:-1}" ]; }
+
+@test 'a quiet dqd finishes what runs and claims nothing, also after a restart, until dq unquiet' {
+    write_handlers <<ENDH
+handlers:
+  t: {run: 'until [ -e $BATS_TEST_TMPDIR/go ]; do sleep 0.05; done'}
+ENDH
+    own_ini 's|^\[dqd\]|&\nheartbeat = 100ms|'
+    try dq quiet web1
+    [ "$rc" -eq 1 ]
+    [[ $err == 'dq: quiet: no dqd of web1 is known'* ]]
+    begin
+    first=$(dq -q add t)
+    wait_until is "id = $first AND status = 3" 1
+    host=$(host)
+    try dq quiet "$host"
+    [ "$rc" -eq 0 ]
+    [[ $err == "$host is quiet from its next heartbeat on; "*" To end it: dq unquiet $host" ]]
+    wait_until logged 'this dqd is quiet'
+    next=$(dq -q add t)
+    touch "$BATS_TEST_TMPDIR/go"
+    wait_until is "id = $first AND status = 1" 1
+    [[ $(dq pollers) == *' quiet' ]]
+    [[ $(dq pollers -o ndjson) == *'"quiet":true}' ]]
+    [[ $(dq why "$next") == *"$host/"*' is quiet'* ]]
+    [[ $(dq why "$next" -o json) == *'"quiet"'* ]]
+    [[ $(dq tags -o ndjson) != *dqd* ]]
+    dqd_stop
+    begin
+    wait_until logged 'this dqd is quiet'
+    dqd --once --config "$BATS_TEST_TMPDIR/own.ini" 3>&-
+    is "id = $next AND status = 0" 1
+    [ "$(sql "SELECT GROUP_CONCAT(verb) FROM dq_event WHERE tag = 'dqd $host'")" = quiet ]
+    dq unquiet "$host"
+    wait_until is "id = $next AND status = 1" 1
+    try dq unquiet "$host"
+    [ "$rc" -eq 1 ]
+    [[ $err == "dq: unquiet: $host is not quiet" ]]
+    dqd_stop
+}
+
+@test 'quiet names one dqd by its process id, and ends by itself after --for' {
+    write_handlers <<<'handlers: {t: {run: "true"}}'
+    own_ini 's|^\[dqd\]|&\nheartbeat = 100ms|'
+    begin
+    seen() { [ -n "$(host | grep -v NULL)" ]; }
+    wait_until seen
+    try dq quiet "$(host):1"
+    [ "$rc" -eq 1 ]
+    dq quiet "$(host):$DQD_PID" --for 2s
+    wait_until logged 'this dqd is quiet'
+    dq add t
+    wait_until is 'status = 1' 1
+    logged 'this dqd claims tasks again'
+    dqd_stop
+}
