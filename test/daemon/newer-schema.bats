@@ -76,3 +76,24 @@ this dq is made for $OURS: upgrade dq" ]]
     wait_until is 'status = 1' 1
     dqd_stop
 }
+
+@test "tables that are being restored end a pass with 69; a resident dqd waits for them; missing ones are 78" {
+    write_handlers <<<'handlers: {t: {run: "true"}}'
+    id=$(dq -q add t)
+    sql 'CREATE TABLE meta AS SELECT * FROM dq_meta; DELETE FROM dq_meta'
+    run dqd --once
+    [ "$status" -eq 69 ]
+    [[ $output == *': dq_meta lacks the schema'* && $output == *'run dq init' ]]
+    run dq list
+    [ "$status" -eq 69 ]
+    dqd_start --resident
+    wait_until logged 'the database is not available; retrying'
+    sql 'INSERT INTO dq_meta SELECT * FROM meta'
+    wait_until is 'status = 1' 1
+    dqd_stop
+    sql 'DROP TABLE meta; CREATE DATABASE bare'
+    own_ini 's/^database = .*/database = bare/; s/^user = .*/user = root/'
+    run dqd --once --config "$BATS_TEST_TMPDIR/own.ini"
+    [ "$status" -eq 78 ]
+    sql 'DROP DATABASE bare'
+}

@@ -37,7 +37,7 @@ static bool is_old(const struct db *db)
 
 void doctor_server_connection(struct doctor *d, struct doctor_finding *f)
 {
-    struct schema_range schema = {0, 0};
+    struct schema_range schema = {0};
     struct health_clock clock = {0, 0};
     /* A locked table costs each check that reads it this time. */
     const struct db_session brief = {.lock_wait_s = 1, .table_wait_s = 1, .idle_s = 3600};

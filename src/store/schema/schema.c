@@ -26,12 +26,13 @@ static int take_meta(const struct db_rows *r, void *arg, struct err *err)
 
     (void)err;
     *(version ? &range->version : &range->compat) = db_int(r, META_VALUE, 0);
+    range->rows++;
     return 0;
 }
 
 int schema_read(struct db *db, struct schema_range *ret, struct err *err)
 {
-    struct schema_range range = {0, 0};
+    struct schema_range range = {0};
     struct buf sql = BUF_INIT;
 
     buf_printf(&sql,
@@ -47,8 +48,17 @@ int schema_read(struct db *db, struct schema_range *ret, struct err *err)
 int schema_check(struct db *db, struct err *err)
 {
     struct schema_range r = {0};
+    struct buf sql = BUF_INIT;
 
     int rc = schema_read(db, &r, err);
+    buf_str(&sql, "SELECT outcome FROM dq_attempt LIMIT 0"); /* a dump has this table first */
+    if ((rc == 0 || rc == ERR_CONFIG) && r.rows < 2 &&
+        db_first(db, &sql, COLUMNS_ONE, NULL, NULL, NULL) >= 0)
+        rc = err_set(
+            err, ERR_UNAVAILABLE,
+            "%s: dq_meta lacks the schema's version, although there are other tables: wait until they are restored, or run dq init",
+            db_server(db));
+    buf_done(&sql);
     if (rc < 0)
         return rc;
     if (r.compat > schema_latest)

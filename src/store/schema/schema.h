@@ -28,6 +28,7 @@ int schema_next_statement(const char **text, struct buf *sql);
 /* What dq_meta says: programs whose schema_latest is compat to version work with the tables. */
 struct schema_range {
     int compat, version; /* 0: not there */
+    int rows;            /* of these two */
 };
 #define SCHEMA_COMPAT "schema_compat" /* its name there */
 /* A scalar subquery with the same compat, for a statement that is sent anyway; NULL: not there. */

@@ -161,7 +161,7 @@ static int find_range(struct db *db, struct schema_range *ret, struct err *err)
         "SELECT COUNT(*) FROM information_schema.columns"
         " WHERE table_schema = DATABASE() AND table_name = 'dq_meta' AND column_name IN ('name', 'value')",
         &columns, err);
-    *ret = (struct schema_range){0, 0};
+    *ret = (struct schema_range){0};
     if (rc < 0)
         return rc;
     return columns == 2 ? schema_read(db, ret, err) : schema_verify_seen(db, "dq_meta", err);
