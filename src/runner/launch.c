@@ -21,6 +21,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/eventfd.h>
+#include <sys/stat.h>
 #include <sys/timerfd.h>
 #include <unistd.h>
 
@@ -82,6 +83,8 @@ static void start(struct launcher *l, struct launch *a, struct env_room *room)
         s = a->fresh = setup_new(a->plan, &a->failure);
     if (!atomic_compare_exchange_strong(&a->stage, &looks_up, LAUNCH_FORKS) || !s)
         return;
+    if (s->switches && fchmod(a->out, 0622) == 0) /* it may open /dev/stdout by that name */
+        (void)fchmod(a->err, 0622);
     const struct child_spec spec = {
         .programs = s->programs,
         .argv = (char *const *)a->plan->argv,

@@ -353,13 +353,15 @@ static void user_is_switched_by_root(void **state)
         &r,
         "handlers:\n  t: {run: 'id -un; id -u; id -G; echo $HOME $USER $LOGNAME; grep Cap[EP] /proc/self/status; kill -0 "
         "$PPID', user: nobody}\n"
-        "  pdeath: {run: 'kill -9 $PPID; echo still here', user: nobody}\n",
+        "  pdeath: {run: 'kill -9 $PPID; echo still here', user: nobody}\n"
+        "  by-name: {run: 'echo one >/dev/stdout; echo two >/dev/stderr', user: nobody}\n",
         2);
     const struct rig_report *end = rig_end(&r, rig_send(&r, "t"));
     assert_non_null(strstr(end->output, "nobody\n65534\n65534\n/nonexistent nobody nobody\n"));
     assert_non_null(strstr(end->output, "CapPrm:\t0000000000000000\nCapEff:\t0000000000000000\n"));
     assert_int_equal(end->m.result.exit_code, 1); /* it may not signal the runner */
     assert_non_null(strstr(rig_end(&r, rig_send(&r, "pdeath"))->output, "still here"));
+    assert_string_equal(rig_end(&r, rig_send(&r, "by-name"))->output, "one\ntwo\n");
     rig_close(&r);
 }
 
