@@ -10,6 +10,8 @@
 #define DQ_WAKE_WAKE_FILE_H
 
 #define WAKE_FILE_PREFIX_SIZE 24
+/* No more are looked at: other accounts may be able to fill the directory. */
+#define WAKE_ENTRIES_MAX 4096
 
 /* The names of a database's files begin with this: "wake.<hash of the database's name>.". Returns
  * buf. */

@@ -33,7 +33,6 @@
 #define READS_MAX 16
 /* A younger file without a lock may belong to a process that is about to lock it. */
 #define STALE_AGE_S 2
-#define ENTRIES_MAX 4096
 
 struct wake_listener {
     char *dir;
@@ -71,7 +70,7 @@ static void remove_stale(int dir_fd)
             close(fd);
         return;
     }
-    for (int i = 0; i < ENTRIES_MAX && (e = readdir(entries)); i++)
+    for (int i = 0; i < WAKE_ENTRIES_MAX && (e = readdir(entries)); i++)
         if (is_stale(dir_fd, e->d_name))
             (void)unlinkat(dir_fd, e->d_name, 0);
     closedir(entries);

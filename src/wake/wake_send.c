@@ -1,5 +1,5 @@
 /*
- * wake_send.c - see wake_send.h. Invariant: sending costs a few system calls, whatever the
+ * wake_send.c - see wake_send.h. Invariant: sending takes milliseconds at most, whatever the
  * directory is or holds; any account may be able to write it.
  */
 #include "wake/wake_send.h"
@@ -11,8 +11,6 @@
 #include <string.h>
 #include <unistd.h>
 
-#define ENTRIES_MAX 256
-
 void wake_send(const char *dir, const char *database)
 {
     DIR *entries = *dir ? opendir(dir) : NULL;
@@ -22,7 +20,7 @@ void wake_send(const char *dir, const char *database)
     if (!entries)
         return;
     wake_file_prefix(prefix, database);
-    for (int i = 0; i < ENTRIES_MAX && (e = readdir(entries)); i++) {
+    for (int i = 0; i < WAKE_ENTRIES_MAX && (e = readdir(entries)); i++) {
         int fd;
 
         if (strncmp(e->d_name, prefix, strlen(prefix)) != 0 ||

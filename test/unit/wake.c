@@ -178,6 +178,20 @@ static void a_directory_that_cannot_be_used_is_an_error(void **state)
     assert_string_equal(err.text, "Not a directory");
 }
 
+/* Nobody has cleared the directory for long. */
+static void a_wake_up_passes_by_files_of_dead_processes(void **state)
+{
+    (void)state;
+    for (int i = 0; i < 3000; i++) {
+        char name[32];
+
+        snprintf(name, sizeof name, "wake.%016x.%d", i, i);
+        leave(name, 60, "");
+    }
+    wake_send(dir, "dq");
+    assert_true(woken(listener));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -188,6 +202,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(a_file_that_senders_do_not_find_is_noticed, begin, end),
         cmocka_unit_test_setup_teardown(files_of_dead_processes_are_removed_and_nothing_else, begin,
                                         end),
+        cmocka_unit_test_setup_teardown(a_wake_up_passes_by_files_of_dead_processes, begin, end),
         cmocka_unit_test_setup_teardown(a_directory_that_cannot_be_used_is_an_error, begin, end),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
