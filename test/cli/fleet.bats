@@ -200,3 +200,12 @@ limits_are()
     unlimited_dqd
     [[ $(dq why "$id") != *"$reason"* ]]
 }
+
+@test 'a tag that rests for a reason that nobody has recorded is named, too' {
+    fake_dqd t
+    id=$(dq -q add t)
+    sql 'INSERT INTO dq_rest SELECT token, "t", UTC_TIMESTAMP(3) + INTERVAL 1 HOUR, 0, NULL FROM dq_poller'
+    [ "$(said tags)" = 't rests: not known why' ]
+    [[ $(dq doctor) == *'t cannot be started on vm: not known why;'* ]]
+    [[ $(dq why "$id") == *'not known why'* ]]
+}

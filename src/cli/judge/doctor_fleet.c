@@ -130,7 +130,7 @@ void doctor_fleet_starts(struct doctor *d, struct doctor_finding *f)
                 break;
             }
             doctor_find(f, DOCTOR_BAD, "%s cannot be started on %s: %s; tried again in %s",
-                        rest->tag, dqd->host, rest->error ? rest->error : "not known why",
+                        rest->tag, dqd->host, rest->error,
                         when_format_rough(left, rest->for_ms > 0 ? rest->for_ms : 0));
         }
     }

@@ -39,7 +39,7 @@ static struct why_dqd see(const struct fleet *fleet, const struct poller_info *p
         d.max_running = h->max_running;
     }
     if (rest && rest->reason == HANDLER_RESTS) {
-        d.rest_error = rest->error ? rest->error : "";
+        d.rest_error = rest->error;
         d.rest_ms = p->next_pass_at == TASK_TIME_NONE ? rest->for_ms : 0;
     } else if (rest) {
         d.hindrance = rest->error;

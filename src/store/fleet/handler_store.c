@@ -216,7 +216,7 @@ static const struct column rest_columns[] = {
     ROW(handler_rest, "token", TOKEN, token),
     ROW(handler_rest, "tag", TAG, tag),
     ROW(handler_rest, "reason", INT, reason),
-    ROW(handler_rest, "error", TEXT, error),
+    ROW(handler_rest, "COALESCE(error, 'not known why')", TEXT, error),
     ROW(handler_rest, "TIMESTAMPDIFF(MICROSECOND, UTC_TIMESTAMP(3), rest_until) DIV 1000", MS,
         for_ms),
 };
