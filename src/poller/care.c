@@ -115,11 +115,11 @@ void care_slow(struct tag_state *t)
         return;
     t->slow_said = t->look.slow;
     t->set->rests_changed = true;
-    log_event(
-        t->slow_said ? LOG_WARN : LOG_INFO,
-        t->slow_said ? "changing a task of the tag takes long, so its tasks are claimed one by one"
-                     : "tasks of the tag can be changed quickly again",
-        "tag=%s took=%s", log_quote(t->name), when_format_duration(text, t->look.row_us / 1000));
+    log_event(t->slow_said ? LOG_WARN : LOG_INFO,
+              t->slow_said ? "changing a task of the tag takes long, so that is done one by one"
+                           : "tasks of the tag can be changed quickly again",
+              "tag=%s took=%s", log_quote(t->name),
+              when_format_duration(text, look_tag_row_us(&t->look) / 1000));
 }
 
 void care_long_bodies(struct tag_state *t, int64_t now_us)

@@ -21,7 +21,7 @@ void care_refused(struct tag_state *t, const struct err *err);
 void care_limit_locked(struct tag_state *t, const struct err *err);
 /* A claim was not hindered by that. */
 void care_limit_free(struct tag_state *t);
-/* After a claim: logs that changing rows of the tag takes long, or does not any more. */
+/* After a change: logs that changing rows of the tag takes long, or does not any more. */
 void care_slow(struct tag_state *t);
 /* Some body_size was wrong: claims of the tag bring no bodies for a while. */
 void care_long_bodies(struct tag_state *t, int64_t now_us);

@@ -195,7 +195,7 @@ static int claim(struct claims *claims, const struct look_step *s, struct err *e
         .max_attempts = retry_max_attempts(&h->retry),
         .lease_ms = claims->ctx->conf->dqd.lease_ms,
         .tag_limit = {(uint32_t)h->global_max_running, TASK_TIME_NONE, NULL},
-        .row_us = s->tag->row_us,
+        .row_us = s->tag->claims.row_us,
         .next = s->next};
     struct rows_faults faults = {0};
     uint64_t *aside;

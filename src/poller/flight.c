@@ -224,9 +224,9 @@ void flight_settle_task(struct flight *f, struct flight_job *j, struct flight_ta
 {
     s->id = t->id;
     s->version = t->version;
-    s->body_size = rows_weight(j->body_bytes / j->count, j->tag->look.row_us);
+    s->body_size = j->body_bytes / j->count;
     if (!t->ended && !t->lost)
-        settle_queue(f->results, s, j->tag->name, j->leased_us);
+        settle_queue(f->results, s, j->tag, j->leased_us);
     flight_end_task(j, t);
 }
 
@@ -258,7 +258,7 @@ void flight_give_back_job(struct flight *f, struct flight_job *j, const char *wh
     flight_job_free(f, j);
 }
 
-void flight_give_back(struct flight *f, const struct tag_state *t, struct task_array *won,
+void flight_give_back(struct flight *f, struct tag_state *t, struct task_array *won,
                       int64_t sent_us, const char *why)
 {
     struct settlement s = released(f, why);
@@ -266,8 +266,8 @@ void flight_give_back(struct flight *f, const struct tag_state *t, struct task_a
     for (size_t i = 0; i < won->count; i++) {
         s.id = won->items[i].id;
         s.version = won->items[i].version;
-        s.body_size = rows_weight(won->items[i].body_size, t->look.row_us);
-        settle_queue(f->results, &s, t->name, sent_us);
+        s.body_size = won->items[i].body_size;
+        settle_queue(f->results, &s, t, sent_us);
     }
     task_array_done(won);
 }

@@ -133,7 +133,7 @@ void flight_give_back_task(struct flight *f, struct flight_job *j, struct flight
 /* Gives back those that have not ended, and frees the job. */
 void flight_give_back_job(struct flight *f, struct flight_job *j, const char *why);
 /* Gives claimed tasks of a tag back that never became jobs; empties won. sent_us: of the claim. */
-void flight_give_back(struct flight *f, const struct tag_state *t, struct task_array *won,
+void flight_give_back(struct flight *f, struct tag_state *t, struct task_array *won,
                       int64_t sent_us, const char *why);
 
 #endif

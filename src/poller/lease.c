@@ -55,7 +55,7 @@ static bool is_open(const struct flight_task *t)
 /* A job is renewed as a whole. */
 static bool take_job(struct flight_job *j, struct settle_turn *turn)
 {
-    int64_t row_us = j->tag->look.row_us * j->open;
+    int64_t row_us = j->tag->look.claims.row_us * j->open;
 
     if (!settle_turn_take(turn, j->leased_us, j->tried_us, rows_weight(j->body_bytes, row_us)))
         return false;

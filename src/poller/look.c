@@ -368,12 +368,27 @@ static void learn(struct look *l, struct look_tag *t, const struct look_claim *c
         t->ask = !c->next_known && !look_follows(l);
 }
 
-/* A tag whose rows take long, one by one, leaves most of the time to others: recording how a task
- * ended takes as long as claiming it. A pass lasts no longer than it must. */
-static void pace(const struct look *l, struct look_tag *t, size_t rows, int64_t took_us,
-                 int64_t now_us)
+/* Whether rows of another tag have been changed quickly meanwhile: it is not the server that is
+ * slow, and there is something to leave time for. */
+static bool others_are_quick(const struct look *l, const struct look_tag *t)
 {
-    if (look_tag_changed(t, rows, took_us - l->write_us) && l->tag_count > 1 && !l->set.once)
+    for (size_t i = 0; i < l->tag_count; i++) {
+        const struct look_tag *o = l->tags[i];
+
+        if (o != t && o->claims.times + o->results.times == 0 &&
+            MAX(o->claims.at_us, o->results.at_us) > t->slow_us)
+            return true;
+    }
+    return false;
+}
+
+/* A tag whose rows take long, time and again, leaves most of the time to others. A pass lasts no
+ * longer than it must. */
+void look_changed(const struct look *l, struct look_tag *t, struct look_cost *c, size_t rows,
+                  int64_t took_us, int64_t now_us)
+{
+    if (look_tag_changed(t, c, rows, took_us - l->write_us, now_us) && !l->set.once &&
+        others_are_quick(l, t))
         t->pause_until_us = now_us + MIN(PAUSE_PART * took_us, PAUSE_MOST_US);
 }
 
@@ -386,7 +401,7 @@ void look_claimed(struct look *l, struct look_tag *t, const struct look_claim *c
     if (c->next_known) /* a tag that was slow to answer once is not asked again to find out */
         l->pace.tag_cost_us = MIN(l->pace.tag_cost_us, c->cost_us);
     if (!c->bad)
-        pace(l, t, c->seen - c->left, now_us - c->answered_us, now_us);
+        look_changed(l, t, &t->claims, c->seen - c->left, now_us - c->answered_us, now_us);
     learn(l, t, c, now_us);
     if (l->all && c->won && c->won == c->seen &&
         !c->some_aside) /* all that was due is taken, or all before the last of them */
@@ -414,7 +429,7 @@ bool look_claim_failed(struct look *l, struct look_tag *t, enum look_failure why
         return true;
     }
     if (why == LOOK_REFUSED) /* it may have taken longer than read_timeout */
-        pace(l, t, l->wanted, now_us - sent_us, now_us);
+        look_changed(l, t, &t->claims, l->wanted, now_us - sent_us, now_us);
     l->claim_failed = true;
     look_end_round(l);
     return false;

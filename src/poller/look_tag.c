@@ -20,8 +20,10 @@
 /* Handlers that end make room, and the others' tasks should not wait longer than that. */
 #define SHORT_MIN_US INT64_C(500000)
 #define SHORT_MOST_US (10 * SHORT_MIN_US)
-/* A claim that takes longer shows what a row costs; claims of rows that cost a tenth are fast. */
+/* A change that takes longer shows what a row costs; rows that cost a tenth are fast. */
 #define SLOW_US INT64_C(250000)
+/* A pause of the server, such as a backup makes, seldom meets one tag so many times in a row. */
+#define SLOW_TIMES 3
 /* For a tag whose row in dq_tag is locked: another dqd's claim takes two milliseconds; a forgotten
  * transaction lasts, and is tried once a second. */
 #define LIMIT_HOLD_MIN_US 2000
@@ -40,7 +42,8 @@ static uint32_t ahead(const struct look_tag *t, uint32_t at_once)
 
 uint32_t look_tag_want(const struct look_tag *t, uint32_t slots, uint32_t running)
 {
-    uint32_t mine = t->queued + t->running, others = running - t->running;
+    uint32_t waiting = look_tag_is_dear(t) ? t->unrecorded : 0; /* or they would pile up */
+    uint32_t mine = t->queued + t->running + waiting, others = running - t->running;
     uint32_t kept = mine ? (uint32_t)handlers_slots_kept((int)slots) : 0;
     uint32_t at_once, more, target;
 
@@ -86,15 +89,32 @@ void look_tag_took(struct look_tag *t, int64_t duration_us)
     t->rest_us = t->short_us = 0;
 }
 
-/* Once may be chance: the cost is halved by each claim that is faster. */
-bool look_tag_changed(struct look_tag *t, size_t rows, int64_t took_us)
+/* The cost is halved by each change that is faster. */
+bool look_tag_changed(struct look_tag *t, struct look_cost *c, size_t rows, int64_t took_us,
+                      int64_t now_us)
 {
-    bool again = rows == 1 && MIN(took_us, t->row_us) > SLOW_US;
-
-    if (rows && (t->row_us || took_us > SLOW_US))
-        t->row_us = MAX(took_us / (int64_t)rows, t->row_us / 2);
-    t->slow = again || (t->slow && t->row_us > SLOW_US / 10);
+    if (!rows)
+        return false;
+    int64_t row_us = took_us / (int64_t)rows;
+    if (c->row_us || took_us > SLOW_US)
+        c->row_us = MAX(row_us, c->row_us / 2);
+    if (t->claims.times + t->results.times == 0)
+        t->slow_us = now_us;
+    c->times = row_us > SLOW_US ? c->times + 1 : 0;
+    c->at_us = now_us;
+    bool again = row_us > SLOW_US && t->claims.times + t->results.times >= SLOW_TIMES;
+    t->slow = again || (t->slow && look_tag_is_dear(t));
     return again;
+}
+
+int64_t look_tag_row_us(const struct look_tag *t)
+{
+    return MAX(t->claims.row_us, t->results.row_us);
+}
+
+bool look_tag_is_dear(const struct look_tag *t)
+{
+    return look_tag_row_us(t) > SLOW_US / 10;
 }
 
 int64_t look_tag_rest(struct look_tag *t, int64_t now_us)

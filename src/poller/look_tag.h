@@ -23,6 +23,13 @@ struct look_hold {
     int64_t locked_us;      /* LIMIT_LOCKED: twice as long each time */
 };
 
+/* What a kind of change costs a tag. */
+struct look_cost {
+    int64_t row_us; /* how long a row takes; 0: not long */
+    int64_t at_us;  /* when that was measured last; 0: never */
+    uint32_t times; /* how many times in a row it was long */
+};
+
 /* What is known of a tag that has a handler. Init with the first two and next_at =
  * TASK_TIME_NONE. */
 struct look_tag {
@@ -41,20 +48,21 @@ struct look_tag {
      * more processes; 0: it did not. More candidates would be read in vain */
     uint32_t fit;
 
-    uint32_t queued;  /* jobs claimed, not started */
-    uint32_t running; /* jobs started */
-    int64_t mean_us;  /* moving average of a job's duration; 0: not known */
-    int64_t row_us;   /* how long changing one of its rows takes; 0: not long */
+    uint32_t queued;                  /* jobs claimed, not started */
+    uint32_t running;                 /* jobs started */
+    int64_t mean_us;                  /* moving average of a job's duration; 0: not known */
+    uint32_t unrecorded;              /* results that settle.c has */
+    struct look_cost claims, results; /* of changing its rows, to claim them or to record results */
 
     struct look_hold hold;
     /* since when claims failed because of a lock or a deadlock; 0: the last one did not */
     int64_t put_off_us;
-    int64_t rest_until_us; /* no claim before: its handler could not be started */
-    int64_t rest_us;       /* length of the last rest */
-    int64_t short_us;      /* length of the last wait for the host */
-    /* claims of single rows take long; no other before: the last one has kept other tags waiting */
-    bool slow;
-    int64_t pause_until_us;
+    int64_t rest_until_us;  /* no claim before: its handler could not be started */
+    int64_t rest_us;        /* length of the last rest */
+    int64_t short_us;       /* length of the last wait for the host */
+    int64_t slow_us;        /* since when they have been long, if they are */
+    bool slow;              /* they were, time and again, and have not been short for long */
+    int64_t pause_until_us; /* no claim before: the last change has kept other tags waiting */
 };
 
 /* For how many processes to claim tasks now: what can start at once, and what will have started
@@ -70,9 +78,13 @@ int64_t look_tag_early_ms(const struct look_tag *t, bool once);
 /* The tag has new tasks, the earliest of which is due then. */
 void look_tag_new(struct look_tag *t, int64_t next_at);
 void look_tag_took(struct look_tag *t, int64_t duration_us); /* A job ended. */
-/* A claim has changed so many rows in this time, beyond what any statement takes. Returns whether
- * it was slow, as the one before, although it was of one row. */
-bool look_tag_changed(struct look_tag *t, size_t rows, int64_t took_us);
+/* So many rows were changed in this time, beyond what any statement takes. Returns whether a row
+ * takes long, time and again. */
+bool look_tag_changed(struct look_tag *t, struct look_cost *c, size_t rows, int64_t took_us,
+                      int64_t now_us);
+/* How long changing one of its rows takes at most; 0: not long. */
+int64_t look_tag_row_us(const struct look_tag *t);
+bool look_tag_is_dear(const struct look_tag *t); /* too long for a statement with others */
 /* Its handler could not be started. Returns how long the tag rests, microseconds; 0: it rests
  * already. */
 int64_t look_tag_rest(struct look_tag *t, int64_t now_us);

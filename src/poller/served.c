@@ -119,8 +119,8 @@ static bool rest_of(struct tag_state *t, int64_t now_us, struct handler_rest *re
         ret->error = mem_printf("task %" PRIu64 ": %s", last->id, last->err.text);
     } else if (t->slow_said) {
         ret->reason = HANDLER_SLOW;
-        ret->error = mem_printf("it takes %s, so its tasks are claimed one by one",
-                                when_format_rough(took, t->look.row_us / 1000));
+        ret->error = mem_printf("changing a task takes %s, so that is done one by one",
+                                when_format_rough(took, look_tag_row_us(&t->look) / 1000));
     }
     return ret->error;
 }

@@ -10,12 +10,12 @@
 #include "base/mem.h"
 #include "base/retry.h"
 #include "base/when.h"
+#include "poller/care.h"
 #include "poller/trouble.h"
 #include "store/fleet/attempt_store.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
-#include <string.h>
 #include <sys/param.h>
 
 /* Results per statement. */
@@ -45,7 +45,7 @@ static bool needs_attempt(const struct settle_results *q, const struct settlemen
     return settle_store_needs_attempt(s, q->ctx->conf->dqd.history == CONF_HISTORY_ALL);
 }
 
-void settle_queue(struct settle_results *q, const struct settlement *s, const char *tag,
+void settle_queue(struct settle_results *q, const struct settlement *s, struct tag_state *tag,
                   int64_t leased_us)
 {
     struct settle_item *r;
@@ -53,7 +53,8 @@ void settle_queue(struct settle_results *q, const struct settlement *s, const ch
     MEM_ROOM(q->items, q->count, q->cap);
     r = &q->items[q->count++];
     r->s = *s;
-    r->tag = mem_strdup(tag);
+    r->tag = tag;
+    tag->look.unrecorded++;
     r->s.error = mem_strdup(s->error);
     r->s.output = s->output && s->output_size ? mem_dup(s->output, s->output_size) : NULL;
     r->queued_us = when_steady_us();
@@ -98,7 +99,7 @@ static void item_done(struct settle_item *r)
 {
     free((char *)r->s.error);
     free((void *)r->s.output);
-    free(r->tag);
+    r->tag->look.unrecorded--;
 }
 
 /* The first that is not kept back, and how many these are; the earliest time of one that is. */
@@ -150,7 +151,7 @@ static void count(struct settle_results *q, const struct settle_item *r, bool ap
     const struct settlement *s = &r->s;
 
     if (applied)
-        minute_ended(q->minute, r->tag, s->event,
+        minute_ended(q->minute, r->tag->name, s->event,
                      s->start_at == TASK_TIME_NONE ? -1 : s->finish_at - s->start_at);
     else
         log_fold(when_steady_us(), LOG_NOTE,
@@ -211,21 +212,36 @@ static void hold(struct settle_results *q, int64_t now_us)
 
 /* The first of those whose time has come, by their place in the queue; those that were kept
  * back only when there are no others, so that the locks of the ones are never waited for by
- * the others. */
-static size_t choose(const struct settle_results *q, size_t at[SETTLE_MOST], bool *ret_kept)
+ * the others. Results that take long to record have every other turn, of one tag at a time, which
+ * shows what they cost. */
+static size_t choose(struct settle_results *q, size_t at[SETTLE_MOST], bool *ret_kept)
 {
     int64_t now_us = when_steady_us();
     size_t n = 0, bytes = 0;
 
-    for (int kept = 0; n == 0 && kept <= 1; kept++) {
-        for (size_t i = 0; i < q->count && n < SETTLE_MOST; i++)
-            if ((kept ? q->items[i].again_us && q->items[i].again_us <= now_us
-                      : !q->items[i].again_us) &&
-                rows_take(&bytes, q->items[i].s.body_size))
+    q->dear_first = !q->dear_first;
+    for (int turn = 0; n == 0 && turn < 4; turn++) {
+        const bool kept = turn >= 2, dear = (turn % 2 == 0) == q->dear_first;
+
+        for (size_t i = 0; i < q->count && n < SETTLE_MOST; i++) {
+            const struct settle_item *r = &q->items[i];
+            const struct look_tag *t = &r->tag->look;
+
+            if ((kept ? r->again_us && r->again_us <= now_us : !r->again_us) &&
+                look_tag_is_dear(t) == dear && (!dear || n == 0 || r->tag == q->items[at[0]].tag) &&
+                rows_take(&bytes, rows_weight(r->s.body_size, look_tag_row_us(t))))
                 at[n++] = i;
-        *ret_kept = kept == 1;
+        }
+        *ret_kept = kept;
     }
     return n;
+}
+
+static void learn(struct tag_state *t, size_t rows, int64_t took_us, int64_t now_us)
+{
+    if (t->look.results.at_us != now_us)
+        look_changed(t->set->look, &t->look, &t->look.results, rows, took_us, now_us);
+    care_slow(t);
 }
 
 /* Takes what is settled out of the queue. */
@@ -251,13 +267,13 @@ static void set_apart(const struct settle_results *q, const size_t *at, struct s
                       size_t n)
 {
     for (size_t i = 0; i < n; i++) {
-        const char *tag = q->items[at[i]].tag;
+        const struct tag_state *tag = q->items[at[i]].tag;
         int64_t count = 0, rank = 0;
 
         for (size_t k = i; s[i].apart_ms && k < n; k++)
-            count += s[k].apart_ms && !strcmp(q->items[at[k]].tag, tag);
+            count += s[k].apart_ms && q->items[at[k]].tag == tag;
         for (size_t k = i; rank < count; k++) {
-            if (!s[k].apart_ms || strcmp(q->items[at[k]].tag, tag) != 0)
+            if (!s[k].apart_ms || q->items[at[k]].tag != tag)
                 continue;
             s[k].retry_delay_ms += s[k].apart_ms * rank / count;
             s[k].apart_ms = 0;
@@ -275,6 +291,7 @@ int settle_flush(struct settle_results *q, bool *ret_back, struct err *err)
     struct rows_faults faults = {0};
     bool back = false, kept;
     size_t n = choose(q, at, &kept);
+    int64_t sent_us = when_steady_us(), now_us;
     int rc;
 
     for (size_t i = 0; i < n; i++) {
@@ -284,6 +301,7 @@ int settle_flush(struct settle_results *q, bool *ret_back, struct err *err)
     set_apart(q, at, s, n);
     rc = settle_store_settle(ctx->db, &ctx->owner, s, n, ctx->conf->dqd.history == CONF_HISTORY_ALL,
                              kept, applied, &faults, err);
+    now_us = when_steady_us();
     if (rc < 0)
         goto out;
     for (size_t i = 0; i < faults.count; i++) {
@@ -291,14 +309,16 @@ int settle_flush(struct settle_results *q, bool *ret_back, struct err *err)
 
         stays[k] = !settle_bare(ctx, &s[k], &faults.items[i], &applied[k]);
         if (stays[k])
-            keep_back(ctx, &q->items[at[k]], &faults.items[i], when_steady_us());
+            keep_back(ctx, &q->items[at[k]], &faults.items[i], now_us);
     }
+    for (size_t i = 0; i < n && !faults.count; i++)
+        learn(q->items[at[i]].tag, n, now_us - sent_us, now_us);
     for (size_t i = 0; i < n; i++)
         if (!stays[i])
             count(q, &q->items[at[i]], applied[i]);
     remove_settled(q, at, stays, n);
     if (faults.beside)
-        hold(q, when_steady_us());
+        hold(q, now_us);
     else if (kept)
         q->held_us = 0;
     *ret_back = back || rc > 0;
@@ -378,7 +398,8 @@ size_t settle_refs(struct settle_results *q, struct settle_turn *turn, struct cl
         struct settle_item *r = &q->items[i];
 
         if (!keeps_lease(q, r) ||
-            !settle_turn_take(turn, r->leased_us, r->tried_us, r->s.body_size))
+            !settle_turn_take(turn, r->leased_us, r->tried_us,
+                              rows_weight(r->s.body_size, r->tag->look.claims.row_us)))
             continue;
         r->tried_us = turn->now_us;
         refs[n++] = (struct claim_ref){r->s.id, r->s.version};

@@ -6,6 +6,7 @@
 
 #include "poller/context.h"
 #include "poller/minute.h"
+#include "poller/tags.h"
 #include "store/row/rows.h"
 #include "store/row/task_array.h"
 #include "store/work/settle_store.h"
@@ -16,7 +17,7 @@
 
 struct settle_item {
     struct settlement s; /* error and output are owned */
-    char *tag;
+    struct tag_state *tag;
     int64_t queued_us;
     int64_t leased_us; /* as of the job: the task stays ours until its result is recorded */
     int64_t tried_us;  /* when a renewal was last sent, even if it failed */
@@ -41,14 +42,15 @@ struct settle_results {
     int64_t held_until_us, held_us;
     struct settle_output *outputs;
     size_t output_count, output_cap;
+    bool dear_first; /* of what takes long to record */
 };
 
 void settle_init(struct settle_results *q, const struct context *ctx, struct minute *minute);
 void settle_free(struct settle_results *q);
 
-/* Queues a result; copies error, output and tag. leased_us: when the claim or the last renewal of
+/* Queues a result; copies error and output. leased_us: when the claim or the last renewal of
  * the task was sent. */
-void settle_queue(struct settle_results *q, const struct settlement *s, const char *tag,
+void settle_queue(struct settle_results *q, const struct settlement *s, struct tag_state *tag,
                   int64_t leased_us);
 /* Queues the output of an attempt whose task was cancelled or taken back; copies it. Its row of
  * dq_attempt was written by the session that ended it. One that the server refuses is dropped,

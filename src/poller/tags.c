@@ -1,6 +1,7 @@
 /*
  * tags.c - the tags that the poller knows of, and the handlers that they have. Invariant: they are
- * sorted by name, one with jobs is never removed, and those with a handler are known to look.c.
+ * sorted by name, one with jobs or results is never removed, and those with a handler are known to
+ * look.c.
  */
 #include "poller/tags.h"
 
@@ -145,8 +146,8 @@ static void forget(struct tag_set *set, int64_t now_us)
     for (size_t i = 0; i < set->count; i++) {
         struct tag_state *t = set->items[i];
 
-        if (t->look.queued + t->look.running == 0 && now_us - t->seen_us > FORGET_US &&
-            now_us > t->look.rest_until_us) {
+        if (t->look.queued + t->look.running + t->look.unrecorded == 0 &&
+            now_us - t->seen_us > FORGET_US && now_us > t->look.rest_until_us) {
             free_tag(t);
         } else {
             set->items[kept++] = t;

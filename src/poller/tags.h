@@ -62,7 +62,7 @@ struct handlers_table *tags_table(const struct tag_set *set);
 const struct handler *tags_handler(const struct tag_set *set, const struct tag_state *t);
 
 /* The tag of that name, created if it is new; never NULL. Valid until the next tags_take_all, while
- * it has jobs also after that. */
+ * it has jobs or results also after that. */
 struct tag_state *tags_named(struct tag_set *set, const char *name);
 struct tag_state *tags_of(struct look_tag *t);
 /* All tags, one per call: begin with *at = 0; NULL: that was all. */

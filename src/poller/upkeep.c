@@ -133,8 +133,9 @@ static void keep_judged(struct upkeep *u, struct task_array *l, enum lease_end *
 
         if (!judge(u, t, now_us, &ends[kept])) {
             left = t->tag;
-        } else if (!rows_take(&bytes, rows_weight(t->body_size,
-                                                  tags_named(u->tags, t->tag)->look.row_us))) {
+        } else if (!rows_take(&bytes,
+                              rows_weight(t->body_size,
+                                          tags_named(u->tags, t->tag)->look.claims.row_us))) {
             u->reap_us = 0;
         } else {
             ahead += ends[kept] == LEASE_CUT;

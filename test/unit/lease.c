@@ -23,10 +23,12 @@ static struct look look;
 static struct flight flight;
 static struct follow follow;
 static struct leases leases;
+static struct tag_state tag;
 
 static int begin(void **state)
 {
     (void)state;
+    tag = (struct tag_state){.name = (char[]){"t"}};
     minute_init(&minute, &ctx);
     settle_init(&results, &ctx, &minute);
     flight_init(&flight, &ctx, &look, &results, &minute);
@@ -90,7 +92,7 @@ static void the_lease_of_a_result_that_waits_is_renewed(void **state)
 
     (void)state;
     assert_int_equal(lease_renew_next(&leases), NEVER_US);
-    settle_queue(&results, &s, "t", leased_us);
+    settle_queue(&results, &s, &tag, leased_us);
     assert_int_equal(lease_renew_next(&leases), leased_us + LEASE_US / 3);
     results.items[0].leased_us = results.items[0].queued_us + 11 * LEASE_US; /* long enough */
     assert_int_equal(lease_renew_next(&leases), NEVER_US);
@@ -103,7 +105,7 @@ static void results_are_recorded_at_once_if_nothing_else_is_under_way(void **sta
 
     (void)state;
     assert_int_equal(settle_next(&results, &idle), NEVER_US);
-    settle_queue(&results, &s, "t", 0);
+    settle_queue(&results, &s, &tag, 0);
     int64_t queued_us = results.items[0].queued_us;
     assert_int_equal(settle_next(&results, &idle), queued_us);
     assert_true(settle_next(&results, &busy) > queued_us);
@@ -134,12 +136,12 @@ static void results_that_need_a_locked_table_wait_together(void **state)
     int64_t now_us = when_steady_us();
     (void)state;
 
-    settle_queue(&results, &failed, "t", 0);
+    settle_queue(&results, &failed, &tag, 0);
     hold(&results, now_us);
-    settle_queue(&results, &failed, "t", 0);
+    settle_queue(&results, &failed, &tag, 0);
     assert_in_range(settle_next(&results, &idle), now_us + 375000, now_us + HELD_MIN_US);
     assert_true(results.items[0].again_us == results.items[1].again_us);
-    settle_queue(&results, &done, "t", 0);
+    settle_queue(&results, &done, &tag, 0);
     assert_true(settle_next(&results, &idle) < now_us + 375000);
 }
 
@@ -147,7 +149,6 @@ static void results_that_need_a_locked_table_wait_together(void **state)
 static void what_is_in_flight_is_not_begun_again(void **state)
 {
     struct handlers_table table = {.users = 9};
-    struct tag_state tag = {.name = (char[]){"t"}};
     struct flight_job *j = flight_job_new(&flight, &tag, &table, 0, 2);
     struct task_array won = {0}, back = {0};
     const uint64_t ids[] = {6, 5, 4 * 4096 + 5, 7};
@@ -181,12 +182,44 @@ static void a_result_that_waits_does_not_count_for_a_later_claim(void **state)
     t->version = 7;
     for (uint64_t id = 1; id <= 3; id++)
         for (uint64_t version = 6; version <= 8; version++)
-            settle_queue(&results, &(struct settlement){.id = id, .version = version}, "t", 0);
+            settle_queue(&results, &(struct settlement){.id = id, .version = version}, &tag, 0);
     settle_overtaken(&results, &won);
     assert_int_equal(settle_count(&results), 7);
     for (size_t i = 0; i < results.count; i++)
         assert_true(results.items[i].s.id != 2 || results.items[i].s.version == 6);
     task_array_done(&won);
+}
+
+/* Those that take long to record are of one tag at a time, and have every other turn. */
+static void a_statement_has_few_results_that_take_long(void **state)
+{
+    static struct tag_state dear = {.look.results.row_us = 100000},
+                            other = {.look.claims.row_us = 300000};
+    struct tag_state *const tags[] = {&dear, &tag, &other, &dear, &dear, &tag};
+    static const size_t wanted[][3] = {{0, 3}, {1, 5}, {0, 3}, {1, 5}};
+    size_t at[SETTLE_MOST];
+    bool kept;
+    (void)state;
+
+    for (size_t i = 0; i < 6; i++)
+        settle_queue(&results, &(struct settlement){.id = i, .version = 2}, tags[i], 0);
+    for (size_t turn = 0; turn < 4; turn++) {
+        assert_int_equal(choose(&results, at, &kept), 2);
+        assert_memory_equal(at, wanted[turn], 2 * sizeof *at);
+        assert_false(kept);
+    }
+    results.count = 3; /* of which the first two wait for locks */
+    results.items[0].again_us = results.items[1].again_us = 1;
+    for (int turn = 0; turn < 2; turn++) {
+        assert_int_equal(choose(&results, at, &kept), 1);
+        assert_int_equal(at[0], 2);
+    }
+    results.items[2].again_us = INT64_MAX;
+    for (size_t turn = 0; turn < 4; turn++) {
+        assert_int_equal(choose(&results, at, &kept), 1);
+        assert_true(kept && at[0] == turn % 2);
+    }
+    results.count = 6;
 }
 
 int main(void)
@@ -200,6 +233,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(what_is_in_flight_is_not_begun_again, begin, end),
         cmocka_unit_test_setup_teardown(a_result_that_waits_does_not_count_for_a_later_claim, begin,
                                         end),
+        cmocka_unit_test_setup_teardown(a_statement_has_few_results_that_take_long, begin, end),
         cmocka_unit_test(a_task_is_lost_if_the_check_says_so_of_its_attempt),
     };
 

@@ -191,6 +191,16 @@ static bool failed(struct play *p, char *text)
     return false;
 }
 
+/* recorded=a*ROWS,MS: after so long. */
+static void recorded(struct play *p, const char *word)
+{
+    int64_t took_us = read_us(value(word, ','));
+    struct look_tag *t = tag(p, word);
+
+    p->now_us += took_us;
+    look_changed(&p->look, t, &t->results, (size_t)number(word, '*', 0), took_us, p->now_us);
+}
+
 /* queue=a*3 start=a*2 took=a*50 end=a*1 rest=a short=a */
 static bool job_event(struct play *p, const char *event, const char *word)
 {
@@ -205,6 +215,8 @@ static bool job_event(struct play *p, const char *event, const char *word)
         look_tag_handler_changed(t);
     } else if (!strcmp(event, "took")) {
         look_tag_took(t, n * 1000);
+    } else if (!strcmp(event, "unrecorded")) {
+        t->unrecorded = (uint32_t)n;
     } else if (!strcmp(event, "queue")) {
         while (n--)
             look_job_queued(t);
@@ -256,6 +268,8 @@ static bool happens(struct play *p, char *word)
         return claimed(p, word);
     else if (!strcmp(event, "failed"))
         return failed(p, word);
+    else if (!strcmp(event, "recorded"))
+        recorded(p, word);
     else
         return job_event(p, event, word);
     return true;
@@ -304,7 +318,9 @@ static void show(struct play *p, const char *expected, char *text, size_t size)
         const struct look_tag *t = tag(p, key);
         snprintf(text, size, "floor:%c@%d#%d", *key, (int)t->floor.at, (int)t->floor.id);
     } else if (!strncmp(expected, "row", 3)) {
-        snprintf(text, size, "row:%c@%g", *key, (double)tag(p, key)->row_us / 1000);
+        snprintf(text, size, "row:%c@%g", *key, (double)tag(p, key)->claims.row_us / 1000);
+    } else if (!strncmp(expected, "result", 6)) {
+        snprintf(text, size, "result:%c@%g", *key, (double)tag(p, key)->results.row_us / 1000);
     } else if (!strncmp(expected, "early", 5)) {
         snprintf(text, size, "early:%d", (int)look_tag_early_ms(p->tags, p->look.set.once));
     } else if (!strcmp(expected, "over") || !strcmp(expected, "not-over")) {

@@ -27,7 +27,7 @@ static char *table_trim(char *s)
 static bool table_check(const char *name, int cells, bool (*check)(char **cell, const char *where))
 {
     const char *top = getenv("DQ_TOP");
-    char path[4096], line[1024], where[128], *cell[TABLE_CELLS_MAX];
+    char path[4096], line[2048], where[128], *cell[TABLE_CELLS_MAX];
     int number = 0, rows = 0, bad = 0;
 
     snprintf(path, sizeof path, "%s/test/data/%s", top ? top : ".", name);

@@ -147,7 +147,8 @@ def large_bodies(t):
 @case("slow-tag", 60)
 def slow_tag(t):
     """A trigger makes each change of a row of two tags take half a second: to claim it, to renew its lease, to record
-    its result. Tasks of another tag start within the time of three such rows."""
+    its result; of a third tag, only to record its result. Tasks of another tag start within the time of three such
+    rows."""
     row_s, count = 1 if t.full else 0.5, 12
     lease = 40 * row_s * t.pace()
     t.configure({"read_timeout": "1m"}, lease=f"{lease:g}s", slots=count + 16, poll_interval="200ms")
@@ -155,6 +156,7 @@ def slow_tag(t):
         {
             "short": {"run": "':'"},
             "long": {"run": f"'sleep {lease * 0.7:g}'", "max_running": 4},
+            "result": {"run": "':'"},
             "other": {"run": "':'"},
         },
         timeout="2h",
@@ -163,18 +165,24 @@ def slow_tag(t):
     t.sql("DROP TRIGGER dq_audit_update")  # in it, AUTO_INCREMENT is locked until the statement ends
     t.sql(
         "CREATE TRIGGER slow BEFORE UPDATE ON dq_task FOR EACH ROW BEGIN"
-        f" IF OLD.tag <> 'other' THEN DO SLEEP({row_s}); END IF; END"
+        " IF OLD.tag IN ('short', 'long') OR (OLD.tag = 'result' AND NEW.status = 1)"
+        f" THEN DO SLEEP({row_s}); END IF; END"
     )
     d = t.dqd()
     t.add(1, "short", key=False)
     t.add(1, "long", key=False)
-    t.wait(lambda: t.count("status <> 0") == 2, "both tags have been claimed once")
+    t.add(1, "result", key=False)
+    t.wait(lambda: t.count("status <> 0") == 3, "all tags have been claimed once")
+    t.wait(lambda: t.count("tag = 'result' AND status = 1") == 1, "a result has been recorded")
     others = _Others(t, 5)
     t.sleep(3)
     others.end_phase("alone")
     t.add(count, "short", key=False)
     t.wait(lambda: t.count("tag = 'short' AND status <> 1") == 0, "the short ones are done", 15 * count * row_s)
     others.end_phase("claimed and recorded")
+    t.add(count, "result", key=False)
+    t.wait(lambda: t.count("tag = 'result' AND status <> 1") == 0, "their results are recorded", 15 * count * row_s)
+    others.end_phase("recorded")
     t.add(4, "long", key=False)
     t.wait(lambda: t.count("tag = 'long' AND status <> 1") == 0, "the long ones are done", 5 * lease)
     others.end_phase("renewed")
@@ -185,5 +193,5 @@ def slow_tag(t):
         f"tasks of another tag start up to {others.worst:.0f} ms late (bound {late_ms:.0f} ms)",
     )
     t.expect("lease" not in d.log(), "leases were lost")
-    for tag in ("short", "long"):
+    for tag in ("short", "long", "result"):
         t.expect(f'one by one" tag={tag} took=' in d.log(), f"{tag} is not named")
