@@ -325,7 +325,7 @@ MUTATIONS = [
     ("body-size-lies", "short bodies queue behind long ones", "src/poller/handover.c",
      "j->kind = body_loaded(j) ? JOB_SHORT : JOB_LONG;", "j->kind = JOB_LONG;"),
     ("slow-tag", "what a row costs does not limit a statement", "src/store/row/rows.c",
-     "(size_t)row_us * MICROSECOND_WEIGHT", "0 * (size_t)row_us * MICROSECOND_WEIGHT"),
+     "us * MICROSECOND_WEIGHT);", "0 * us * MICROSECOND_WEIGHT);"),
     ("slow-tag", "dqd does not learn what results cost", "src/poller/settle.c",
      "learn(q->items[at[i]].tag, n, now_us - sent_us, now_us);", "(void)learn;"),
     ("large-bodies", "a statement changes any number of rows with long bodies", "src/store/row/rows.c",

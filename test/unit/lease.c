@@ -222,6 +222,20 @@ static void a_statement_has_few_results_that_take_long(void **state)
     results.count = 6;
 }
 
+/* However long it takes. */
+static void a_row_that_takes_long_weighs_much(void **state)
+{
+    (void)state;
+    assert_int_equal(rows_weight(100, 0), 100);
+    assert_int_equal(rows_weight(100, 1000), 64000);
+    for (int64_t us = 1 << 17; us > 0 && us <= INT64_MAX / 2; us *= 2) {
+        size_t bytes = 0;
+
+        assert_true(rows_take(&bytes, rows_weight(0, us)));
+        assert_int_equal(rows_take(&bytes, rows_weight(0, us)), us == 1 << 17);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -234,6 +248,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(a_result_that_waits_does_not_count_for_a_later_claim, begin,
                                         end),
         cmocka_unit_test_setup_teardown(a_statement_has_few_results_that_take_long, begin, end),
+        cmocka_unit_test(a_row_that_takes_long_weighs_much),
         cmocka_unit_test(a_task_is_lost_if_the_check_says_so_of_its_attempt),
     };
 

@@ -22,8 +22,9 @@
 
 size_t rows_weight(size_t body_size, int64_t row_us)
 {
-    return MAX(body_size == SIZE_MAX ? BODY_UNKNOWN : body_size,
-               (size_t)row_us * MICROSECOND_WEIGHT);
+    size_t us = (size_t)MIN(row_us, (int64_t)(BODIES_MOST / MICROSECOND_WEIGHT));
+
+    return MAX(body_size == SIZE_MAX ? BODY_UNKNOWN : body_size, us * MICROSECOND_WEIGHT);
 }
 
 bool rows_take(size_t *bytes, size_t body_size)
