@@ -99,6 +99,16 @@ static void take(struct claims *claims, struct tag_state *t, struct task_array *
     }
 }
 
+/* Before the claim, which may have the version of a former attempt: if its answer were lost, the
+ * one could not be told from the other. */
+static void lose_overtaken(void *arg, struct task_array *found)
+{
+    struct claims *claims = arg;
+
+    settle_overtaken(claims->results, found);
+    claims->overtook |= lease_overtaken(claims->leases, found, NULL);
+}
+
 /* As if the rows were locked: they are claimed when their former attempts have ended. */
 static void hold_overtaken(struct claims *claims, struct tag_state *t, struct task_array *won,
                            int64_t sent_us, struct rows_faults *faults)
@@ -196,13 +206,16 @@ static int claim(struct claims *claims, const struct look_step *s, struct err *e
         .lease_ms = claims->ctx->conf->dqd.lease_ms,
         .tag_limit = {(uint32_t)h->global_max_running, TASK_TIME_NONE, NULL},
         .row_us = s->tag->claims.row_us,
-        .next = s->next};
+        .next = s->next,
+        .before = lose_overtaken,
+        .before_arg = claims};
     struct rows_faults faults = {0};
     uint64_t *aside;
     struct claim_seen saw;
     int64_t sent_us = when_steady_us();
     int rc;
 
+    claims->overtook = false;
     ask.aside_count = aside_ids(&t->aside, sent_us, &aside);
     ask.aside = aside;
     ask.skip_locked = t->aside.count >= ASIDE_MANY;
@@ -214,7 +227,8 @@ static int claim(struct claims *claims, const struct look_step *s, struct err *e
     if (rc < 0) {
         rc = claim_failed(claims, t, rc, &saw, sent_us, err);
     } else {
-        hold_overtaken(claims, t, &won, sent_us, &faults);
+        if (claims->overtook)
+            hold_overtaken(claims, t, &won, sent_us, &faults);
         claim_worked(claims, t, &won, &saw, &faults, sent_us);
         if (won.count || saw.lost)
             log_event(LOG_DEBUG, "claimed", "tag=%s tasks=%zu lost=%zu", log_quote(t->name),

@@ -30,6 +30,7 @@ struct claims {
     struct peek peek; /* the last look at several tags */
     bool recover;     /* a claim failed, its outcome is not known: look what it took */
     int64_t sent_us;  /* of that claim */
+    bool overtook;    /* candidates of the last claim have former attempts that have not ended */
 };
 
 void claim_free(struct claims *claims);

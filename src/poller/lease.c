@@ -142,16 +142,17 @@ static void drop_lost(const struct leases *l, const struct claim_ref *refs, cons
     }
 }
 
-void lease_overtaken(const struct leases *l, struct task_array *won, struct task_array *back)
+bool lease_overtaken(const struct leases *l, struct task_array *won, struct task_array *back)
 {
     uint64_t marks[64] = {0}; /* of ids, so that most tasks in flight need no search */
     struct flight_job *j;
+    bool some = false;
 
     for (size_t i = 0; i < won->count; i++)
         marks[won->items[i].id / 64 % 64] |= UINT64_C(1) << won->items[i].id % 64;
     for (uint32_t at = 0; (j = flight_each(l->flight, &at));) {
         for (uint32_t k = 0; k < j->count; k++) {
-            const struct flight_task *t = &j->flight[k];
+            struct flight_task *t = &j->flight[k];
             size_t i = 0;
 
             if (t->ended || !(marks[t->id / 64 % 64] >> t->id % 64 & 1))
@@ -161,10 +162,15 @@ void lease_overtaken(const struct leases *l, struct task_array *won, struct task
             if (i == won->count)
                 continue;
             drop_lost(l, &(struct claim_ref){t->id, t->version}, &(bool){true}, 1);
+            t->version = 0; /* it may be that of the claim */
+            some = true;
+            if (!back)
+                continue;
             *task_array_add(back) = won->items[i];
             memmove(won->items + i, won->items + i + 1, (--won->count - i) * sizeof *won->items);
         }
     }
+    return some;
 }
 
 static bool any(const bool *lost, size_t n)

@@ -37,11 +37,11 @@ int64_t lease_vouch_us(const struct context *ctx);
 int64_t lease_check_next(const struct leases *l);
 int lease_check(struct leases *l, struct err *err);
 
-/* Of the tasks that a claim has won, those whose former attempt has not ended here: the rows went
- * back in time (a restore, a failover that lost the end of the log), or were cancelled and retried.
- * The former attempts are lost, and their handlers are stopped. The tasks move from won to back:
- * they must not start beside them. */
-void lease_overtaken(const struct leases *l, struct task_array *won, struct task_array *back);
+/* Of tasks that a claim has won or is about to claim, those whose former attempt has not ended
+ * here: the rows went back in time (a restore, a failover that lost the end of the log), or were
+ * cancelled and retried. The former attempts are lost, and their handlers are stopped. The tasks
+ * move to back (if it is not NULL): they must not start beside them. Whether there are some. */
+bool lease_overtaken(const struct leases *l, struct task_array *won, struct task_array *back);
 
 /* The duty that renews leases, of tasks in flight and of those whose result is not recorded yet; it
  * does what lease_check does, too. Asks the database. 0 or a negative code with err. */

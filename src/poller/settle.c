@@ -327,15 +327,18 @@ out:
     return rc;
 }
 
-void settle_overtaken(struct settle_results *q, const struct task_array *won)
+/* A claim adds 1 to the version. */
+void settle_overtaken(struct settle_results *q, const struct task_array *tasks)
 {
     for (size_t i = 0; i < q->count;) {
         const struct settlement *s = &q->items[i].s;
+        const struct task *t = tasks->items;
         size_t k = 0;
 
-        while (k < won->count && (won->items[k].id != s->id || won->items[k].version > s->version))
+        while (k < tasks->count &&
+               (t[k].id != s->id || t[k].version + (t[k].status != TASK_RUNNING) > s->version))
             k++;
-        if (k == won->count) {
+        if (k == tasks->count) {
             i++;
             continue;
         }

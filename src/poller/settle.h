@@ -63,9 +63,9 @@ bool settle_has_outputs(const struct settle_results *q);
 size_t settle_count(const struct settle_results *q);
 /* Puts their claims into refs[], which has room for settle_count. */
 void settle_claims(const struct settle_results *q, struct claim_ref *refs);
-/* Drops the results of earlier attempts that would count as results of these tasks, which have just
- * been claimed: their rows went back in time. */
-void settle_overtaken(struct settle_results *q, const struct task_array *won);
+/* Drops the results of earlier attempts that would count as results of these tasks, which are about
+ * to be claimed (pending) or have been: their rows went back in time. */
+void settle_overtaken(struct settle_results *q, const struct task_array *tasks);
 /* Whether there are results, all of which failed to be recorded since then. */
 bool settle_stuck(const struct settle_results *q, int64_t since_us);
 

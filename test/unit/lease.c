@@ -158,7 +158,11 @@ static void what_is_in_flight_is_not_begun_again(void **state)
     j->flight[1] = (struct flight_task){.id = 7, .version = 3, .ended = true};
     for (size_t i = 0; i < 4; i++)
         task_array_add(&won)->id = ids[i];
-    lease_overtaken(&leases, &won, &back);
+    assert_true(lease_overtaken(&leases, &won, NULL)); /* before the claim */
+    assert_int_equal(won.count, 4);
+    assert_int_equal(j->flight[0].version, 0);
+    assert_true(lease_overtaken(&leases, &won, &back));
+    assert_false(lease_overtaken(&leases, &won, NULL));
     assert_true(j->flight[0].lost && !j->flight[1].lost);
     assert_int_equal(back.count, 1);
     assert_int_equal(back.items[0].id, 5);
@@ -179,7 +183,7 @@ static void a_result_that_waits_does_not_count_for_a_later_claim(void **state)
 
     (void)state;
     t->id = 2;
-    t->version = 7;
+    t->version = 6; /* 7 when it has been claimed */
     for (uint64_t id = 1; id <= 3; id++)
         for (uint64_t version = 6; version <= 8; version++)
             settle_queue(&results, &(struct settlement){.id = id, .version = version}, &tag, 0);
@@ -187,6 +191,9 @@ static void a_result_that_waits_does_not_count_for_a_later_claim(void **state)
     assert_int_equal(settle_count(&results), 7);
     for (size_t i = 0; i < results.count; i++)
         assert_true(results.items[i].s.id != 2 || results.items[i].s.version == 6);
+    t->status = TASK_RUNNING;
+    settle_overtaken(&results, &won);
+    assert_int_equal(settle_count(&results), 6);
     task_array_done(&won);
 }
 

@@ -42,6 +42,9 @@ struct claim_ask {
     bool skip_locked;
     const uint64_t *aside; /* ids to leave out */
     size_t aside_count;
+    /* NULL, or called with the candidates before they are claimed */
+    void (*before)(void *arg, struct task_array *found);
+    void *before_arg;
 };
 /* What a claim found. */
 struct claim_seen {

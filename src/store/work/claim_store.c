@@ -219,6 +219,8 @@ static int find_some(struct claiming *w, size_t limit, struct rows_faults *fault
 {
     struct task_array *found = &w->found;
     int rc = claim_find_due(w->db, w->ask, limit, found, &w->saw, err);
+    if (w->ask->before && found->count)
+        w->ask->before(w->ask->before_arg, found);
     keep_fitting(w, faults);
     w->refs = mem_alloc((found->count + 1) * sizeof *w->refs);
     for (size_t i = 0; i < found->count; i++)

@@ -414,27 +414,39 @@ def odd_rows(t):
     t.expect(t.count(f"status = 0 AND id IN ({','.join(map(str, odd))})") == 3, "an odd row was changed")
 
 
-@case("rows-restored", 10)
-def rows_restored(t):
-    """While its tasks run, the table gets older content, as by a restore, or by a failover to a replica that
-    lacks the end of the log: some tasks are pending again, others are new ones with the same ids. The dqd that
-    runs the old ones claims them. Their handlers start only when the former ones have ended, whose results do not
-    count."""
-    t.handlers({"t": f"ignore until={t.dir}/go"}, kill_grace="3s")
+def _restore(t, ids, words="", cut=None, **handler):
+    """While tasks run, these rows get older content, as by a restore, or by a failover to a replica that lacks the end
+    of the log: some are pending again, others are new tasks with the same ids. The dqd that runs the old ones claims
+    them. Their handlers start only when the former ones have ended, whose results do not count. cut: a proxy, which is
+    shut meanwhile; then the answer to a claim is lost."""
+    t.handlers({"t": {"words": f"{words} ignore until={t.dir}/go", **handler}}, kill_grace="3s")
     t.add(4, key=False)
     t.sql("CREATE TABLE older LIKE dq_task")
-    t.sql("INSERT INTO older SELECT * FROM dq_task")
+    t.sql(f"INSERT INTO older SELECT * FROM dq_task WHERE id IN {ids}")
     t.sql("UPDATE older SET message_body = 'new', body_size = 3 WHERE id % 2")
     d = t.dqd()
 
     def attempts():
-        return [len(a) for a in read_journal(t.journal).values()]
+        return [len(a) for _, a in sorted(read_journal(t.journal).items())]
 
     t.wait(lambda: attempts() == [1] * 4, "all run")
     t.faults.add("restore")
-    for statement in ("START TRANSACTION", "DELETE FROM dq_task", "INSERT INTO dq_task SELECT * FROM older", "COMMIT"):
+    if cut:
+        cut.close()
+        cut.rules = [Rule("claim", "cut-after", most=1)]
+    for statement in (
+        "START TRANSACTION",
+        f"DELETE FROM dq_task WHERE id IN {ids}",
+        "INSERT INTO dq_task SELECT * FROM older",
+        "COMMIT",
+    ):
         t.sql(statement)
-    t.wait(lambda: attempts() == [2] * 4, "all run again")
+    if cut:
+        cut.open()
+    text = "its former attempt has not ended"
+    t.wait(lambda: text in d.log(), "the log says why they wait")
+    if not handler:
+        t.wait(lambda: attempts() == [2] * 4, "all run again")
     open(t.dir + "/go", "w", encoding="ascii").close()  # pylint: disable=consider-using-with
     t.wait_finished()
     oracle = Oracle(t)
@@ -442,4 +454,27 @@ def rows_restored(t):
     oracle.results_are_owned()
     oracle.no_overlap(0)
     t.expect(all(int(r[4]) == 1 for r in oracle.rows.values()), "an attempt was used up")
-    t.expect("its former attempt has not ended" in d.log(), "the log does not say why they wait")
+    return attempts()
+
+
+@case("rows-restored", 10)
+def rows_restored(t):
+    """All rows are restored, in one transaction."""
+    _restore(t, "(1, 2, 3, 4)")
+
+
+@case("rows-restored-batch", 10)
+def rows_restored_batch(t):
+    """Two of the four tasks of a batch are restored: the others are not disturbed."""
+    got = _restore(t, "(1, 2)", "batch", batch=4)
+    t.expect(got == [2, 2, 1, 1], f"attempts: {got}")
+
+
+@case("rows-restored-cut", 10)
+def rows_restored_cut(t):
+    """The answer to the first claim after the restore is lost: that claim has the version and the token of the former
+    attempts."""
+    proxy = t.proxy()
+    t.configure(proxy.settings(), lease="10s")
+    _restore(t, "(1, 2, 3, 4)", cut=proxy)
+    t.expect(proxy.rules[0].hits == 1, "no answer was lost")
