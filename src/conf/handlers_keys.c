@@ -29,6 +29,7 @@ struct key {
     const char *name;
     int (*set)(const struct handlers_loader *l, const struct key *key,
                const struct handlers_node *value, struct handler *h);
+    bool is_text;     /* its value is one, which is not empty */
     size_t offset;    /* of the field in struct handler */
     int64_t min, max; /* of numbers and durations (ms) */
 };
@@ -155,26 +156,19 @@ static int set_run(const struct handlers_loader *l, const struct key *key,
 static int set_path(const struct handlers_loader *l, const struct key *key,
                     const struct handlers_node *value, struct handler *h)
 {
-    const char *text;
-    int rc = want_text(l, key->name, value, &text);
-    if (rc != 0)
-        return rc;
     char **slot = field(h, key);
     free(*slot);
-    *slot = conf_file_resolve(l->dir, text);
+    *slot = conf_file_resolve(l->dir, value->text);
     return 0;
 }
 
 static int set_shell(const struct handlers_loader *l, const struct key *key,
                      const struct handlers_node *value, struct handler *h)
 {
-    const char *text;
-    int rc = want_text(l, key->name, value, &text);
-    if (rc != 0)
-        return rc;
+    const char *text = value->text;
     if (*text != '/')
-        return handlers_fail(l, value, "shell: \"%s\" must be an absolute path, such as /bin/bash",
-                             text);
+        return handlers_fail(l, value, "%s: \"%s\" must be an absolute path, such as /bin/bash",
+                             key->name, text);
     return set_path(l, key, value, h);
 }
 
@@ -197,14 +191,11 @@ static bool there_is_account(const char *name)
 static int set_user(const struct handlers_loader *l, const struct key *key,
                     const struct handlers_node *value, struct handler *h)
 {
-    const char *text;
-    int rc = want_text(l, key->name, value, &text);
-    if (rc != 0)
-        return rc;
+    const char *text = value->text;
     if (l->accounts && !there_is_account(text))
         return handlers_fail(
-            l, value, "user: there is no account \"%s\" on this host; create it or name another",
-            text);
+            l, value, "%s: there is no account \"%s\" on this host; create it or name another",
+            key->name, text);
     free(h->user);
     h->user = mem_strdup(text);
     return 0;
@@ -235,18 +226,15 @@ static int set_retry(const struct handlers_loader *l, const struct key *key,
 static int set_jitter(const struct handlers_loader *l, const struct key *key,
                       const struct handlers_node *value, struct handler *h)
 {
-    const char *text;
-    int rc = want_text(l, key->name, value, &text);
-    if (rc != 0)
-        return rc;
+    const char *text = value->text;
     size_t digits = strspn(text, "0123456789");
     if (strcmp(text, "auto") == 0) {
         h->retry.jitter_percent = RETRY_JITTER_AUTO;
         return 0;
     }
     if (digits == 0 || digits > 3 || strcmp(text + digits, "%") != 0 || atoi(text) > 100)
-        return handlers_fail(
-            l, value, "jitter: \"%s\" is not a percentage; give 0%% to 100%%, or auto", text);
+        return handlers_fail(l, value, "%s: \"%s\" is not a percentage; give 0%% to 100%%, or auto",
+                             key->name, text);
     h->retry.jitter_percent = (unsigned)atoi(text);
     return 0;
 }
@@ -302,15 +290,13 @@ static int set_env(const struct handlers_loader *l, const struct key *key,
 static int set_umask(const struct handlers_loader *l, const struct key *key,
                      const struct handlers_node *value, struct handler *h)
 {
-    const char *text;
-    int rc = want_text(l, key->name, value, &text);
-    if (rc != 0)
-        return rc;
+    const char *text = value->text;
     size_t digits = strspn(text, "01234567");
     long mask = strtol(text, NULL, 8);
     if (digits == 0 || digits > 4 || text[digits] != '\0' || mask > 0777)
-        return handlers_fail(
-            l, value, "umask: \"%s\" is not an octal mask; give 000 to 777, such as 027", text);
+        return handlers_fail(l, value,
+                             "%s: \"%s\" is not an octal mask; give 000 to 777, such as 027",
+                             key->name, text);
     h->umask = (int)mask;
     return 0;
 }
@@ -318,10 +304,7 @@ static int set_umask(const struct handlers_loader *l, const struct key *key,
 static int set_output_limit(const struct handlers_loader *l, const struct key *key,
                             const struct handlers_node *value, struct handler *h)
 {
-    const char *text;
-    int rc = want_text(l, key->name, value, &text);
-    if (rc != 0)
-        return rc;
+    const char *text = value->text;
     size_t digits = strspn(text, "0123456789");
     const char *unit = text + digits;
     int64_t factor = *unit == '\0'                ? 1
@@ -329,12 +312,12 @@ static int set_output_limit(const struct handlers_loader *l, const struct key *k
                      : strcasecmp(unit, "m") == 0 ? 1024 * 1024
                                                   : 0;
     if (digits == 0 || digits > 9 || factor == 0)
-        return handlers_fail(
-            l, value, "output_limit: \"%s\" is not a size; give bytes, or use k or m, such as 8k",
-            text);
+        return handlers_fail(l, value,
+                             "%s: \"%s\" is not a size; give bytes, or use k or m, such as 8k",
+                             key->name, text);
     int64_t bytes = atoll(text) * factor;
     if (bytes > OUTPUT_MAX)
-        return handlers_fail(l, value, "output_limit: %s is out of range; give 0 to 1m", text);
+        return handlers_fail(l, value, "%s: %s is out of range; give 0 to 1m", key->name, text);
     h->output_limit = (size_t)bytes;
     return 0;
 }
@@ -368,10 +351,7 @@ static int set_permanent_exit(const struct handlers_loader *l, const struct key 
 static int set_on_lease_expiry(const struct handlers_loader *l, const struct key *key,
                                const struct handlers_node *value, struct handler *h)
 {
-    const char *text;
-    int rc = want_text(l, key->name, value, &text);
-    if (rc != 0)
-        return rc;
+    const char *text = value->text;
     if (strcmp(text, "retry") != 0 && strcmp(text, "fail") != 0)
         return handlers_fail(l, value, "%s: \"%s\" is not known; give retry or fail", key->name,
                              text);
@@ -379,34 +359,36 @@ static int set_on_lease_expiry(const struct handlers_loader *l, const struct key
     return 0;
 }
 
-/* name, setter, field, min, max */
+/* name, setter (TEXT: of a value that is one text), field, min, max */
 /* clang-format off */
-#define HANDLER_KEYS(X)                                               \
+#define HANDLER_KEYS(X, TEXT)                                         \
     X(run, set_run, run, 0, 0)                                        \
     X(batch, set_int, batch, 1, 5000)                                 \
-    X(timeout, set_duration, timeout_ms, 10, 30 * WHEN_DAY)             \
+    X(timeout, set_duration, timeout_ms, 10, 30 * WHEN_DAY)           \
     X(kill_grace, set_duration, kill_grace_ms, 0, WHEN_HOUR)          \
     X(retry, set_retry, retry, 0, WHEN_MAX_DURATION_MS)               \
-    X(jitter, set_jitter, retry, 0, 0)                                \
+    TEXT(jitter, set_jitter, retry, 0, 0)                             \
     X(max_running, set_int, max_running, 1, CONF_SLOTS_MAX)           \
     X(global_max_running, set_int, global_max_running, 0, 1000000)    \
     X(env, set_env, env, 0, 0)                                        \
-    X(cwd, set_path, cwd, 0, 0)                                       \
-    X(user, set_user, user, 0, 0)                                     \
+    TEXT(cwd, set_path, cwd, 0, 0)                                    \
+    TEXT(user, set_user, user, 0, 0)                                  \
     X(nice, set_int, nice, -20, 19)                                   \
-    X(umask, set_umask, umask, 0, 0)                                  \
-    X(output_limit, set_output_limit, output_limit, 0, 0)             \
+    TEXT(umask, set_umask, umask, 0, 0)                               \
+    TEXT(output_limit, set_output_limit, output_limit, 0, 0)          \
     X(permanent_exit_codes, set_permanent_exit, permanent_exit, 0, 0) \
-    X(shell, set_shell, shell, 0, 0)                                  \
-    X(on_lease_expiry, set_on_lease_expiry, on_lease_expiry, 0, 0)
+    TEXT(shell, set_shell, shell, 0, 0)                               \
+    TEXT(on_lease_expiry, set_on_lease_expiry, on_lease_expiry, 0, 0)
 /* clang-format on */
 #define KEY_ROW(name, set, member, min, max)                                                       \
-    {#name, set, offsetof(struct handler, member), min, max},
+    {#name, set, false, offsetof(struct handler, member), min, max},
+#define KEY_TEXT(name, set, member, min, max)                                                      \
+    {#name, set, true, offsetof(struct handler, member), min, max},
 #define KEY_NAME(name, set, member, min, max) #name,
 
-static const struct key keys[] = {HANDLER_KEYS(KEY_ROW)};
+static const struct key keys[] = {HANDLER_KEYS(KEY_ROW, KEY_TEXT)};
 #define KEY_COUNT (sizeof keys / sizeof keys[0])
-const char *const handlers_keys[] = {HANDLER_KEYS(KEY_NAME) NULL};
+const char *const handlers_keys[] = {HANDLER_KEYS(KEY_NAME, KEY_NAME) NULL};
 
 void handlers_keys_init(struct handler *h)
 {
@@ -455,7 +437,10 @@ int handlers_keys_read(const struct handlers_loader *l, const struct handlers_no
             return handlers_fail(l, name, "run has no default; it belongs to each handler");
         if (key->set == set_shell)
             shell = name;
-        int rc = key->set(l, key, value, h);
+        const char *text;
+        int rc = key->is_text ? want_text(l, key->name, value, &text) : 0;
+        if (rc == 0)
+            rc = key->set(l, key, value, h);
         if (rc != 0)
             return rc;
     }
