@@ -98,20 +98,8 @@ static int print_sample(const struct task *t, void *arg)
 
 static void print_rest(uint64_t count, const char *what)
 {
-    struct buf b = BUF_INIT;
-    if (count > 0) {
-        buf_printf(&b, "... and %" PRIu64 " more %s\n", count, what);
-        out_write(&b);
-    }
-    buf_done(&b);
-}
-
-static void print_gap(void)
-{
-    struct buf b = BUF_INIT;
-    buf_chr(&b, '\n');
-    out_write(&b);
-    buf_done(&b);
+    if (count > 0)
+        out_printf("... and %" PRIu64 " more %s\n", count, what);
 }
 
 int survey_print(struct cmd_context *c, struct survey *s, struct err *err)
@@ -121,7 +109,7 @@ int survey_print(struct cmd_context *c, struct survey *s, struct err *err)
     if (s->tasks == 0)
         return 0;
     sort(s);
-    print_gap();
+    out_printf("\n");
     int rc = out_new(&out, &c->style, columns, COLUMN_COUNT, NULL, NULL, err);
     if (rc < 0)
         return rc;
@@ -129,7 +117,7 @@ int survey_print(struct cmd_context *c, struct survey *s, struct err *err)
         out_row(out, &s->tags[i]);
     rc = out_end(out, rc);
     print_rest(s->count - shown, "tags");
-    print_gap();
+    out_printf("\n");
     if (rc == 0)
         rc = cmd_now(c, &c->style.cell.now_at, err);
     if (rc == 0)

@@ -32,7 +32,6 @@ struct change {
     struct survey survey; /* of the targets */
     struct progress progress;
     struct task_changed done;
-    struct rows_faults faults;
     uint64_t refused; /* ids that do not exist or are not in a state for it */
 };
 
@@ -137,10 +136,43 @@ static int agree(struct change *ch, struct err *err)
 
 static bool step_done(const struct task_changed *so_far, void *arg)
 {
-    struct change *ch = arg;
     uint64_t passed = so_far->changed + so_far->lost;
-    progress_show(&ch->progress, so_far->changed, (double)passed / (double)so_far->matched);
+    progress_show(arg, so_far->changed, (double)passed / (double)so_far->matched);
     return !interrupt_asked();
+}
+
+/* Names the tasks that could not be changed, if there are not too many. */
+static void complain_faults(struct cmd_context *c, const struct rows_faults *f, const char *past)
+{
+    for (size_t i = 0; i < f->count && i < FAULTS_NAMED; i++)
+        cmd_complain(c, "task %" PRIu64 " was not %s: %s", f->items[i].id, past,
+                     f->items[i].err.text);
+    if (f->count > FAULTS_NAMED)
+        cmd_complain(c, "%zu more tasks were not %s either", f->count - FAULTS_NAMED, past);
+    for (size_t i = 0; i < f->count; i++)
+        if (f->items[i].err.code == ERR_LOCKED)
+            c->exit_status = err_exit_status(ERR_LOCKED);
+}
+
+int change_apply(struct cmd_context *c, const struct targets *x, const struct task_change *change,
+                 struct event_act *act, const char *past, struct task_changed *ret, struct err *err)
+{
+    struct progress progress;
+    struct rows_faults faults = {0};
+    const struct targets_steps steps = {act, step_done, &progress};
+    progress_init(&progress, c->quiet, past);
+    interrupt_catch();
+    int rc = change ? task_change(c->db, x, change, &steps, ret, &faults, err)
+                    : task_delete(c->db, x, &steps, ret, &faults, err);
+    progress_clear(&progress);
+    ret->faulty = faults.count;
+    if (rc != ERR_DUPLICATE)
+        complain_faults(c, &faults, past);
+    rows_faults_done(&faults);
+    if (rc == 0 && ret->changed + ret->lost < x->count)
+        rc = err_set(err, ERR_TRANSIENT, "interrupted: %" PRIu64 " of %zu tasks were %s",
+                     ret->changed, x->count, past);
+    return rc;
 }
 
 static int apply(struct change *ch, const uint64_t *ids, size_t count, struct err *err)
@@ -155,21 +187,11 @@ static int apply(struct change *ch, const uint64_t *ids, size_t count, struct er
     if (ch->targets.count == 1)
         act.event.task_id = ch->targets.refs[0].id;
     act.event.tag = survey_only_tag(&ch->survey);
-    struct targets_steps steps = {&act.event, step_done, ch};
-    progress_init(&ch->progress, c->quiet, r->past);
-    interrupt_catch();
-    if (r->change) {
-        struct task_change change = *r->change;
-        change.over_ms = MAX(ch->values->over_ms, 0);
-        rc = task_change(c->db, &ch->targets, &change, &steps, &ch->done, &ch->faults, err);
-    } else {
-        rc = task_delete(c->db, &ch->targets, &steps, &ch->done, &ch->faults, err);
-    }
-    progress_clear(&ch->progress);
+    struct task_change change = r->change ? *r->change : (struct task_change){0};
+    change.over_ms = MAX(ch->values->over_ms, 0);
+    rc = change_apply(c, &ch->targets, r->change ? &change : NULL, &act.event, r->past, &ch->done,
+                      err);
     act_done(&act);
-    if (rc == 0 && ch->done.changed + ch->done.lost < ch->targets.count)
-        rc = err_set(err, ERR_TRANSIENT, "interrupted: %" PRIu64 " of %zu tasks were %s",
-                     ch->done.changed, ch->targets.count, r->past);
     return rc;
 }
 
@@ -273,27 +295,11 @@ static int report(struct change *ch, struct err *err)
     return rc;
 }
 
-/* Names the tasks that could not be changed, if there are not too many. */
-static void complain_faults(const struct change *ch)
-{
-    const struct rows_faults *f = &ch->faults;
-
-    for (size_t i = 0; i < f->count && i < FAULTS_NAMED; i++)
-        cmd_complain(ch->c, "task %" PRIu64 " was not %s: %s", f->items[i].id, ch->request->past,
-                     f->items[i].err.text);
-    if (f->count > FAULTS_NAMED)
-        cmd_complain(ch->c, "%zu more tasks were not %s either", f->count - FAULTS_NAMED,
-                     ch->request->past);
-    for (size_t i = 0; i < f->count; i++)
-        if (f->items[i].err.code == ERR_LOCKED)
-            ch->c->exit_status = err_exit_status(ERR_LOCKED);
-}
-
 /* Of tasks that were named, that is an error; of those that a filter found, some are always on
  * their way. */
 static void say_lost(const struct change *ch)
 {
-    uint64_t lost = ch->done.lost - MIN(ch->done.lost, ch->faults.count);
+    uint64_t lost = ch->done.lost - MIN(ch->done.lost, ch->done.faulty);
     struct buf b = BUF_INIT;
 
     buf_printf(&b, "%" PRIu64 " of the tasks changed at the same time and were left alone", lost);
@@ -339,15 +345,12 @@ int change_run(struct cmd_context *c, const struct change_values *v, const struc
         return err_set(err, ERR_USAGE, "ids and a filter cannot be combined");
     int rc = run(&ch, err);
     wake(&ch);
-    if (rc != ERR_DUPLICATE)
-        complain_faults(&ch);
     if (rc == 0)
         say_lost(&ch);
     if (rc == 0)
         rc = report(&ch, err);
     else if (ch.done.changed > 0 && rc != ERR_TRANSIENT)
         put_done(&ch, err);
-    rows_faults_done(&ch.faults);
     survey_done(&ch.survey);
     targets_done(&ch.targets);
     return rc;

@@ -8,6 +8,9 @@
 #include "cli/line/select.h"
 
 struct task_change;
+struct task_changed;
+struct targets;
+struct event_act;
 
 struct change_values {
     struct select_values select;
@@ -39,6 +42,13 @@ struct change_request {
  * if there is no terminal. An interrupt ends the work after the step at hand. */
 int change_run(struct cmd_context *c, const struct change_values *v, const struct change_request *r,
                struct err *err) __attribute__((warn_unused_result));
+
+/* Makes a change of these tasks (NULL: deletes them) in steps, with a bar of progress, and names
+ * those that cannot be changed. past: "cancelled". An interrupt ends it after the step at hand:
+ * ERR_TRANSIENT. *ret, which is all zero, is set to what was done, also after an error. */
+int change_apply(struct cmd_context *c, const struct targets *x, const struct task_change *change,
+                 struct event_act *act, const char *past, struct task_changed *ret, struct err *err)
+    __attribute__((warn_unused_result));
 
 /* Help that all of them share. */
 /* clang-format off */

@@ -4,12 +4,10 @@
 #include "cli/line/select.h"
 #include "cli/line/verbs.h"
 #include "cli/many/act.h"
-#include "cli/show/progress.h"
+#include "cli/many/change.h"
 
 #include "base/interrupt.h"
 #include "store/ask/targets.h"
-#include "store/ask/task_delete.h"
-#include "store/row/rows.h"
 
 #include <inttypes.h>
 
@@ -21,24 +19,15 @@ struct purge_values {
 };
 
 struct purge {
-    struct progress progress;
     struct act act;
-    uint64_t deleted;  /* by the steps before */
+    uint64_t deleted;
     int64_t before_at; /* when tasks of the present status must have finished */
-    struct rows_faults faults;
 };
 
 static bool is_old(const struct task *t, void *arg)
 {
     const struct purge *p = arg;
     return t->finish_at < p->before_at; /* one without a time, of an application, is */
-}
-
-static bool step_done(const struct task_changed *so_far, void *arg)
-{
-    struct purge *p = arg;
-    progress_show(&p->progress, p->deleted + so_far->changed, -1);
-    return !interrupt_asked();
 }
 
 /* How old a task of this status may get; 0: any age. */
@@ -53,7 +42,6 @@ static int purge_status(struct cmd_context *c, const struct purge_values *v, int
                         struct purge *p, struct err *err)
 {
     struct task_filter f = {.tag_glob = v->tag, .statuses = TASK_BIT(status)};
-    const struct targets_steps steps = {&p->act.event, step_done, p};
     struct targets old = {0};
     struct task_changed changed = {0};
     int64_t age_ms = v->older_than_ms >= 0 ? v->older_than_ms
@@ -66,7 +54,7 @@ static int purge_status(struct cmd_context *c, const struct purge_values *v, int
     if (rc == 0)
         rc = targets_list(c->db, &f, TASK_FINISHED, is_old, p, &old, err);
     if (rc == 0 && !v->dry_run)
-        rc = task_delete(c->db, &old, &steps, &changed, &p->faults, err);
+        rc = change_apply(c, &old, NULL, &p->act.event, "deleted", &changed, err);
     p->deleted += v->dry_run ? old.count : changed.changed;
     targets_done(&old);
     return rc;
@@ -82,21 +70,13 @@ static int run(struct cmd_context *c, const void *values, struct err *err)
         return err_set(err, ERR_USAGE,
                        "--status: only done, failed or cancelled tasks can be purged");
     act_init(&p.act, c, NULL, 0);
-    progress_init(&p.progress, c->quiet, "deleted");
-    if (!v->dry_run)
-        interrupt_catch();
     for (int s = 0; rc == 0 && !interrupt_asked() && s < TASK_STATUS_COUNT; s++) {
         if (statuses & TASK_BIT(s))
             rc = purge_status(c, v, s, &p, err);
     }
     if (rc == 0 && interrupt_asked())
         rc = err_set(err, ERR_TRANSIENT, "interrupted");
-    progress_clear(&p.progress);
     act_done(&p.act);
-    if (p.faults.count)
-        cmd_complain(c, "%zu tasks were not deleted, task %" PRIu64 " among them: %s",
-                     p.faults.count, p.faults.items[0].id, p.faults.items[0].err.text);
-    rows_faults_done(&p.faults);
     if (rc < 0)
         return p.deleted ? err_prefix(err, "after %" PRIu64 " tasks", p.deleted) : rc;
     enum out_format format = c->style.format;

@@ -5,13 +5,11 @@
 #include "cli/line/confirm.h"
 #include "cli/line/verbs.h"
 #include "cli/many/act.h"
-#include "cli/show/progress.h"
+#include "cli/many/change.h"
 #include "store/ask/targets.h"
 #include "store/ask/task_change.h"
 #include "store/fleet/tag_pause.h"
-#include "store/row/rows.h"
 
-#include "base/interrupt.h"
 #include "base/text.h"
 #include "base/when.h"
 
@@ -29,12 +27,6 @@ static bool is_tag(const struct task *t, void *arg)
 {
     const char *tag = arg;
     return strcmp(t->tag, tag) == 0;
-}
-
-static bool step_done(const struct task_changed *so_far, void *arg)
-{
-    progress_show(arg, so_far->changed, (double)so_far->changed / (double)so_far->matched);
-    return !interrupt_asked();
 }
 
 static int list_due(struct cmd_context *c, const char *tag, struct targets *ret, struct err *err)
@@ -67,28 +59,15 @@ static int spread(struct cmd_context *c, struct event_act *act, int64_t over_ms,
 {
     const struct task_change change = {
         .event = TASK_RESCHEDULE, .expected_at = TASK_TIME_NONE, .over_ms = over_ms};
-    struct progress progress;
-    struct targets_steps steps = {act, step_done, &progress};
     struct task_changed done = {0};
-    struct rows_faults faults = {0};
     char text[WHEN_TEXT_SIZE];
 
-    progress_init(&progress, c->quiet, "tasks moved");
-    interrupt_catch();
-    int rc = task_change(c->db, due, &change, &steps, &done, &faults, err);
-    progress_clear(&progress);
-    if (rc == 0 && interrupt_asked())
-        rc =
-            err_set(err, ERR_TRANSIENT,
-                    "interrupted: %" PRIu64 " of %zu due tasks were moved; the tag is still paused",
-                    done.changed, due->count);
-    if (faults.count)
-        cmd_complain(c, "%zu tasks were not moved, task %" PRIu64 " among them: %s", faults.count,
-                     faults.items[0].id, faults.items[0].err.text);
+    int rc = change_apply(c, due, &change, act, "moved", &done, err);
+    if (rc == ERR_TRANSIENT)
+        err_set(err, rc, "%s; the tag is still paused", err->text);
     if (rc == 0)
         cmd_note(c, "%" PRIu64 " due tasks are spread evenly over %s", done.changed,
                  when_format_duration(text, over_ms));
-    rows_faults_done(&faults);
     return rc;
 }
 

@@ -17,6 +17,7 @@ struct task_changed {
     uint64_t changed; /* of these: changed */
     uint64_t running; /* of the changed: were running before */
     uint64_t lost;    /* another session was quicker, or it is in *faults */
+    uint64_t faulty;  /* of the lost: those; set by change_apply */
 };
 
 #define TARGETS_TRIES 3 /* of a step that deadlocks, or whose connection breaks */
