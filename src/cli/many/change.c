@@ -28,6 +28,9 @@ struct change {
     struct cmd_context *c;
     const struct change_values *values;
     const struct change_request *request;
+    struct task_change change; /* unless it deletes */
+    bool deletes;
+    unsigned from; /* states that allow it */
     struct targets targets;
     struct survey survey; /* of the targets */
     struct progress progress;
@@ -57,12 +60,12 @@ static bool take_asked(const struct task *t, void *arg)
     const struct change_request *r = a->change->request;
     refuse_missing(a, t->id);
     a->next++;
-    if (r->from & TASK_BIT(t->status)) {
+    if (a->change->from & TASK_BIT(t->status)) {
         survey_add(&a->change->survey, t);
         return true;
     }
     struct buf states = BUF_INIT;
-    select_put_statuses(&states, r->from);
+    select_put_statuses(&states, a->change->from);
     cmd_complain(a->change->c, "task %" PRIu64 " is %s: only %s tasks can be %s", t->id,
                  task_status_name(t->status), states.data, r->past);
     buf_done(&states);
@@ -99,20 +102,20 @@ static int find_by_filter(struct change *ch, struct err *err)
         return err_set(
             err, ERR_USAGE,
             "no tasks named; give ids, or a filter such as --tag GLOB (--tag '*' matches all)");
-    if (v->select.statuses & ~r->from) {
+    if (v->select.statuses & ~ch->from) {
         struct buf states = BUF_INIT;
-        select_put_statuses(&states, r->from);
+        select_put_statuses(&states, ch->from);
         int rc = err_set(err, ERR_USAGE, "--status: only %s tasks can be %s", states.data, r->past);
         buf_done(&states);
         return rc;
     }
-    int rc = select_filter(ch->c, &v->select, r->by_default, &f, err);
+    int rc = select_filter(ch->c, &v->select, r->by_default ? r->by_default : ch->from, &f, err);
     if (rc < 0)
         return rc;
     f.limit = v->limit > 0 ? (size_t)v->limit : 0;
     f.unordered = &unordered;
     progress_init(&ch->progress, ch->c->quiet, "tasks found");
-    rc = targets_list(ch->c->db, &f, r->from, take_matching, ch, &ch->targets, err);
+    rc = targets_list(ch->c->db, &f, ch->from, take_matching, ch, &ch->targets, err);
     progress_clear(&ch->progress);
     select_note_unordered(ch->c, unordered);
     if (rc == 0 && ch->targets.count == 0)
@@ -187,10 +190,8 @@ static int apply(struct change *ch, const uint64_t *ids, size_t count, struct er
     if (ch->targets.count == 1)
         act.event.task_id = ch->targets.refs[0].id;
     act.event.tag = survey_only_tag(&ch->survey);
-    struct task_change change = r->change ? *r->change : (struct task_change){0};
-    change.over_ms = MAX(ch->values->over_ms, 0);
-    rc = change_apply(c, &ch->targets, r->change ? &change : NULL, &act.event, r->past, &ch->done,
-                      err);
+    rc = change_apply(c, &ch->targets, ch->deletes ? NULL : &ch->change, &act.event, r->past,
+                      &ch->done, err);
     act_done(&act);
     return rc;
 }
@@ -198,10 +199,10 @@ static int apply(struct change *ch, const uint64_t *ids, size_t count, struct er
 /* Also after an error: something may have been changed before. */
 static void wake(const struct change *ch)
 {
-    const struct task_change *change = ch->request->change;
+    const struct task_change *change = &ch->change;
     const struct cmd_context *c = ch->c;
 
-    if (!change || ch->done.changed == 0 || task_transition(change->event)->to != TASK_PENDING)
+    if (ch->deletes || ch->done.changed == 0 || task_transition(change->event)->to != TASK_PENDING)
         return;
     if (change->expected_at == TASK_TIME_NONE)
         cmd_wake(c, change->delay_ms);
@@ -216,9 +217,8 @@ static void say_when(const struct change *ch)
 {
     char over[WHEN_TEXT_SIZE];
     struct buf due = BUF_INIT;
-    const struct task_change *change = ch->request->change;
-    if (change && change->expected_at != TASK_TIME_NONE) {
-        cmd_put_instant(&due, change->expected_at);
+    if (ch->change.expected_at != TASK_TIME_NONE) {
+        cmd_put_instant(&due, ch->change.expected_at);
         cmd_note(ch->c, "due %s", due.data);
     }
     if (ch->values->over_ms > 0)
@@ -339,11 +339,21 @@ static int run(struct change *ch, struct err *err)
 int change_run(struct cmd_context *c, const struct change_values *v, const struct change_request *r,
                struct err *err)
 {
-    struct change ch = {.c = c, .values = v, .request = r};
+    struct change ch = {.c = c,
+                        .values = v,
+                        .request = r,
+                        .deletes = r->event == CHANGE_DELETE,
+                        .change = {.event = (enum task_event)r->event,
+                                   .expected_at = TASK_TIME_NONE,
+                                   .delay_ms = MAX(v->in_ms, 0),
+                                   .over_ms = MAX(v->over_ms, 0)}};
+    ch.from = ch.deletes ? TASK_FINISHED : task_transition(ch.change.event)->from;
     bool filter = select_given(&v->select) || v->select.statuses != 0 || v->limit >= 0;
     if (c->operand_count > 0 && filter)
         return err_set(err, ERR_USAGE, "ids and a filter cannot be combined");
-    int rc = run(&ch, err);
+    int rc = cmd_resolve(c, &v->at, &ch.change.expected_at, err);
+    if (rc == 0)
+        rc = run(&ch, err);
     wake(&ch);
     if (rc == 0)
         say_lost(&ch);

@@ -14,27 +14,32 @@ struct event_act;
 
 struct change_values {
     struct select_values select;
-    int64_t limit, over_ms, retry_for_ms;
+    int64_t limit, over_ms, in_ms, retry_for_ms;
+    struct cmd_when at;
     bool dry_run, ask, yes;
 };
 /* clang-format off */
-#define CHANGE_OPTIONS(type, prefix)                                                                                          \
-    SELECT_OPTIONS(type, prefix select.),                                                                                     \
-    {"limit", 'n', CMD_COUNT, offsetof(type, prefix limit), "N", "at most N of the tasks that match, those due first", NULL, 1}, \
-    {"dry-run", 0, CMD_FLAG, offsetof(type, prefix dry_run), NULL, "show what would be changed, and change nothing", NULL, 0},                          \
-    CMD_RETRY_FOR(offsetof(type, prefix retry_for_ms)),                                                                        \
-    {"ask", 0, CMD_FLAG, offsetof(type, prefix ask), NULL, "ask for confirmation, also for one task", NULL, 0},                 \
-    {"yes", 'y', CMD_FLAG, offsetof(type, prefix yes), NULL, "do not ask for confirmation", NULL, 0}
-/* For verbs that give tasks a time. */
-#define CHANGE_OVER(type, prefix)                                                                                             \
-    {"over", 0, CMD_DURATION, offsetof(type, prefix over_ms), "D", "spread the tasks evenly over D", NULL, 0}
+#define CHANGE_FIELD(name) offsetof(struct change_values, name)
+#define CHANGE_OPTIONS                                                                                                        \
+    SELECT_OPTIONS(struct change_values, select.),                                                                            \
+    {"limit", 'n', CMD_COUNT, CHANGE_FIELD(limit), "N", "at most N of the tasks that match, those due first", NULL, 1},       \
+    {"dry-run", 0, CMD_FLAG, CHANGE_FIELD(dry_run), NULL, "show what would be changed, and change nothing", NULL, 0},         \
+    CMD_RETRY_FOR(CHANGE_FIELD(retry_for_ms)),                                                                                \
+    {"ask", 0, CMD_FLAG, CHANGE_FIELD(ask), NULL, "ask for confirmation, also for one task", NULL, 0},                        \
+    {"yes", 'y', CMD_FLAG, CHANGE_FIELD(yes), NULL, "do not ask for confirmation", NULL, 0}
+/* For verbs that give tasks a time, and for those that take it from the command line. */
+#define CHANGE_OVER                                                                                                           \
+    {"over", 0, CMD_DURATION, CHANGE_FIELD(over_ms), "D", "spread the tasks evenly over D", NULL, 0}
+#define CHANGE_WHEN(in)                                                                                                       \
+    {"in", 'i', CMD_DURATION, CHANGE_FIELD(in_ms), "D", in, NULL, 0},                                                         \
+    {"at", 'a', CMD_INSTANT, CHANGE_FIELD(at), "TIME", "due at TIME", NULL, 0}
 /* clang-format on */
 
+#define CHANGE_DELETE TASK_EVENT_COUNT
 struct change_request {
-    const struct task_change *change; /* NULL: delete */
-    unsigned from;                    /* states that allow it */
-    unsigned by_default;              /* of these, what a filter without --status means */
-    const char *verb, *past;          /* "cancel", "cancelled" */
+    int event;               /* enum task_event, or CHANGE_DELETE */
+    unsigned by_default;     /* states that a filter without --status means; 0: all allowed */
+    const char *verb, *past; /* "cancel", "cancelled" */
 };
 /* Changes the tasks that the operands name or, without operands, those that match the filter. Each
  * id that cannot be changed is reported on a line of its own, and the exit status is then 1; the

@@ -4,17 +4,14 @@
  */
 #include "cli/line/verbs.h"
 #include "cli/many/change.h"
-#include "store/ask/task_change.h"
 
 static int run(struct cmd_context *c, const void *values, struct err *err)
 {
-    const struct task_change change = {.event = TASK_CANCEL, .expected_at = TASK_TIME_NONE};
-    const unsigned from = task_transition(TASK_CANCEL)->from;
-    const struct change_request request = {&change, from, from, "cancel", "cancelled"};
+    const struct change_request request = {TASK_CANCEL, 0, "cancel", "cancelled"};
     return change_run(c, values, &request, err);
 }
 
-static const struct cmd_option options[] = {CHANGE_OPTIONS(struct change_values, )};
+static const struct cmd_option options[] = {CHANGE_OPTIONS};
 
 const struct cmd cmd_cancel = {
     .name = "cancel",

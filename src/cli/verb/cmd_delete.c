@@ -6,11 +6,11 @@
 
 static int run(struct cmd_context *c, const void *values, struct err *err)
 {
-    const struct change_request request = {NULL, TASK_FINISHED, TASK_FINISHED, "delete", "deleted"};
+    const struct change_request request = {CHANGE_DELETE, 0, "delete", "deleted"};
     return change_run(c, values, &request, err);
 }
 
-static const struct cmd_option options[] = {CHANGE_OPTIONS(struct change_values, )};
+static const struct cmd_option options[] = {CHANGE_OPTIONS};
 
 const struct cmd cmd_delete = {
     .name = "delete",

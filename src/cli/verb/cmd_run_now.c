@@ -3,19 +3,16 @@
  */
 #include "cli/line/verbs.h"
 #include "cli/many/change.h"
-#include "store/ask/task_change.h"
 
 static int run(struct cmd_context *c, const void *values, struct err *err)
 {
-    const struct task_change change = {.event = TASK_RESCHEDULE, .expected_at = TASK_TIME_NONE};
-    const unsigned from = task_transition(TASK_RESCHEDULE)->from;
-    const struct change_request request = {&change, from, from, "run", "made due now"};
+    const struct change_request request = {TASK_RESCHEDULE, 0, "run", "made due now"};
     return change_run(c, values, &request, err);
 }
 
 static const struct cmd_option options[] = {
-    CHANGE_OVER(struct change_values, ),
-    CHANGE_OPTIONS(struct change_values, ),
+    CHANGE_OVER,
+    CHANGE_OPTIONS,
 };
 
 const struct cmd cmd_run_now = {
