@@ -4,6 +4,7 @@
 #include "cli/judge/doctor_queue.h"
 
 #include "base/when.h"
+#include "cli/judge/fleet.h"
 #include "store/ask/health_store.h"
 #include "store/fleet/poller_store.h"
 #include "store/schema/routines.h"
@@ -150,64 +151,46 @@ void doctor_queue_rows(struct doctor *d, struct doctor_finding *f)
 
 #define SILENT_NAMED 3
 
-/* The dqd that was seen last, and how long ago. */
-static void put_last(struct doctor_finding *f, const struct poller_info *p, size_t count,
-                     int64_t now_at)
-{
-    const struct poller_info *last = NULL;
-    char ago[WHEN_TEXT_SIZE];
-
-    for (size_t i = 0; i < count; i++)
-        if (!last || p[i].last_seen_at > last->last_seen_at)
-            last = &p[i];
-    if (!last) {
-        doctor_find(f, DOCTOR_BAD, "none is alive, and none was in the last day: start dqd");
-        return;
-    }
-    doctor_find(f, DOCTOR_BAD,
-                "none is alive; the last was %s/%" PRIu32 ", silent for %s: journalctl -u dqd",
-                last->host, last->pid, when_format_rough(ago, MAX(now_at - last->last_seen_at, 0)));
-}
-
 void doctor_queue_dqds(struct doctor *d, struct doctor_finding *f)
 {
-    struct poller_info *p = NULL;
-    size_t count = 0, alive = 0, between = 0, other = 0, silent = 0;
+    struct fleet fleet;
+    size_t other = 0, named = 0;
     char ago[WHEN_TEXT_SIZE];
     const char *odd = NULL;
     struct err err;
-    int64_t now_at;
 
-    int rc = cmd_now(d->c, &now_at, &err);
-    if (rc == 0)
-        rc = poller_store_list(d->c->db, &p, &count, &err);
-    if (rc < 0) {
+    if (fleet_load_dqds(d->c->db, &fleet, &err) < 0) {
         doctor_find_failed(f, &err);
+        fleet_done(&fleet);
         return;
     }
-    for (size_t i = 0; i < count; i++) {
-        bool same = strcmp(p[i].version, PACKAGE_VERSION) == 0;
-        alive += p[i].alive;
-        between += poller_store_is_between(&p[i]);
-        if (poller_store_is_silent(&p[i]) && silent++ < SILENT_NAMED)
+    for (size_t i = 0; i < fleet.count; i++) {
+        const struct poller_info *p = &fleet.dqds[i];
+        bool same = strcmp(p->version, PACKAGE_VERSION) == 0;
+        if (poller_store_is_silent(p) && named++ < SILENT_NAMED)
             doctor_find(f, DOCTOR_WARN,
                         "dqd %s/%" PRIu32 " is silent for %s: it was resident and did not end",
-                        p[i].host, p[i].pid, when_format_rough(ago, p[i].silent_ms));
-        other += p[i].alive && !same;
-        odd = p[i].alive && !same ? p[i].version : odd;
+                        p->host, p->pid, when_format_rough(ago, p->silent_ms));
+        other += p->alive && !same;
+        odd = p->alive && !same ? p->version : odd;
     }
-    if (!alive)
-        put_last(f, p, count, now_at);
+    const struct poller_info *last = fleet_last(&fleet);
+    if (!last)
+        doctor_find(f, DOCTOR_BAD, "none is alive, and none was in the last day: start dqd");
+    else if (!fleet.alive)
+        doctor_find(f, DOCTOR_BAD,
+                    "none is alive; the last was %s/%" PRIu32 ", silent for %s: journalctl -u dqd",
+                    last->host, last->pid, when_format_rough(ago, last->silent_ms));
     if (other)
         doctor_find(f, DOCTOR_WARN,
                     "%zu of %zu are of another version (%s; this is %s): see doc/upgrading", other,
-                    alive, odd, PACKAGE_VERSION);
-    if (silent > SILENT_NAMED)
-        doctor_find(f, DOCTOR_WARN, "%zu more dqds are silent", silent - SILENT_NAMED);
-    if (between)
-        doctor_find(f, DOCTOR_OK, "%zu alive, %zu between passes, of version %s", alive, between,
-                    PACKAGE_VERSION);
+                    fleet.alive, odd, PACKAGE_VERSION);
+    if (fleet.silent > SILENT_NAMED)
+        doctor_find(f, DOCTOR_WARN, "%zu more dqds are silent", fleet.silent - SILENT_NAMED);
+    if (fleet.between)
+        doctor_find(f, DOCTOR_OK, "%zu alive, %zu between passes, of version %s", fleet.alive,
+                    fleet.between, PACKAGE_VERSION);
     else
-        doctor_find(f, DOCTOR_OK, "%zu alive, of version %s", alive, PACKAGE_VERSION);
-    poller_store_free(p, count);
+        doctor_find(f, DOCTOR_OK, "%zu alive, of version %s", fleet.alive, PACKAGE_VERSION);
+    fleet_done(&fleet);
 }

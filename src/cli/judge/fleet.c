@@ -63,10 +63,15 @@ int fleet_load_dqds(struct db *db, struct fleet *ret, struct err *err)
 {
     *ret = (struct fleet){.dqds = NULL};
     int rc = poller_store_list(db, &ret->dqds, &ret->count, err);
-    for (size_t i = 0; rc == 0 && i < ret->count; i++)
-        ret->alive += ret->dqds[i].alive, ret->between += poller_store_is_between(&ret->dqds[i]),
-            ret->quiet += ret->dqds[i].alive && ret->dqds[i].quiet,
-            ret->silent += poller_store_is_silent(&ret->dqds[i]);
+    for (size_t i = 0; rc == 0 && i < ret->count; i++) {
+        const struct poller_info *p = &ret->dqds[i];
+        ret->alive += p->alive;
+        ret->between += poller_store_is_between(p);
+        ret->quiet += p->alive && p->quiet;
+        ret->silent += poller_store_is_silent(p);
+        ret->slots += p->alive ? (uint64_t)MAX(p->slots, 0) : 0;
+        ret->running += p->alive ? (uint64_t)MAX(p->running, 0) : 0;
+    }
     return rc;
 }
 
@@ -280,13 +285,21 @@ char *fleet_nearest(const struct fleet *f, const char *tag)
 
 /* ---- notes ---- */
 
-void fleet_put_last(struct buf *b, const struct fleet *f)
+const struct poller_info *fleet_last(const struct fleet *f)
 {
     const struct poller_info *last = NULL;
-    char text[WHEN_TEXT_SIZE];
+
     for (size_t i = 0; i < f->count; i++)
         if (!last || f->dqds[i].silent_ms < last->silent_ms)
             last = &f->dqds[i];
+    return last;
+}
+
+void fleet_put_last(struct buf *b, const struct fleet *f)
+{
+    const struct poller_info *last = fleet_last(f);
+    char text[WHEN_TEXT_SIZE];
+
     if (last)
         buf_printf(b, "%s, %s ago", last->host,
                    when_format_rough(text, last->silent_ms / WHEN_SECOND * WHEN_SECOND));

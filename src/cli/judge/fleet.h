@@ -18,6 +18,7 @@ struct fleet {
     size_t between; /* of the live ones: a pass that has ended, and the next one is expected */
     size_t quiet;   /* of the live ones: dq quiet */
     size_t silent;  /* were resident, and neither end nor are heard */
+    uint64_t slots, running; /* of the live ones; running: handlers */
     struct handler_rest *rests;
     size_t rest_count;
     /* read only by fleet.c */
@@ -62,6 +63,9 @@ extern const char *const fleet_reasons[];
  * else of the default list. ERR_DATA if no attempt is left. f may be empty. */
 int fleet_set_wait(const struct fleet *f, bool timed, struct task_new *t, struct err *err)
     __attribute__((warn_unused_result));
+/* The dqd that was heard last; NULL: there is none. */
+const struct poller_info *fleet_last(const struct fleet *f);
+
 /* global_max_running of a tag, as the live dqds that serve it have it: the greatest one; 0: one has
  * none. If they disagree, *ret_differ (NULL: not wanted) becomes a sentence that names two, heap
  * memory; else NULL. */

@@ -111,24 +111,17 @@ static void put_period(struct buf *b, const struct stats *s, const struct stats_
                          "tag", tags[i]->info.tag, "percent", ranks[k].label, NULL);
 }
 
-static void put_pollers(struct buf *b, const struct poller_info *pollers, size_t count)
+static void put_dqds(struct buf *b, const struct fleet *fleet)
 {
-    uint64_t alive = 0, slots = 0, running = 0;
-
-    for (size_t i = 0; i < count; i++) {
-        alive += pollers[i].alive;
-        slots += pollers[i].alive ? (uint64_t)MAX(pollers[i].slots, 0) : 0;
-        running += pollers[i].alive ? (uint64_t)MAX(pollers[i].running, 0) : 0;
-    }
     prom_metric(b, "dq_dqds_alive", "gauge", "Processes of dqd that are alive.");
-    prom_u64(b, "dq_dqds_alive", alive, NULL);
+    prom_u64(b, "dq_dqds_alive", fleet->alive, NULL);
     prom_metric(b, "dq_slots", "gauge", "Handler slots of the live dqds.");
-    prom_u64(b, "dq_slots", slots, NULL);
+    prom_u64(b, "dq_slots", fleet->slots, NULL);
     prom_metric(b, "dq_slots_used", "gauge", "Handlers that run on the live dqds.");
-    prom_u64(b, "dq_slots_used", running, NULL);
+    prom_u64(b, "dq_slots_used", fleet->running, NULL);
 }
 
-void stats_prom_put(const struct stats *s, const struct poller_info *pollers, size_t count)
+void stats_prom_put(const struct stats *s, const struct fleet *fleet)
 {
     char no_tag[] = "";
     struct stats_tag rest = {.info = {.tag = no_tag, TAG_INFO_NONE}};
@@ -153,7 +146,7 @@ void stats_prom_put(const struct stats *s, const struct poller_info *pollers, si
         order[shown++] = &rest;
     put_tasks(&b, s, order, shown);
     put_period(&b, s, order, shown);
-    put_pollers(&b, pollers, count);
+    put_dqds(&b, fleet);
     out_write(&b);
     buf_done(&b);
     free(order);

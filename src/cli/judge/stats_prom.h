@@ -4,14 +4,14 @@
 #ifndef DQ_CLI_JUDGE_STATS_PROM_H
 #define DQ_CLI_JUDGE_STATS_PROM_H
 
+#include "cli/judge/fleet.h"
 #include "cli/judge/stats.h"
-#include "store/fleet/poller_store.h"
 
 /* Tags with a label of their own: those with the most due tasks, then with the most tasks. The
  * others are summed up under the label tag="". */
 #define STATS_PROM_TAGS 100
 
 /* Prints it to stdout. */
-void stats_prom_put(const struct stats *s, const struct poller_info *pollers, size_t count);
+void stats_prom_put(const struct stats *s, const struct fleet *fleet);
 
 #endif

@@ -165,10 +165,8 @@ int top_load(struct cmd_context *c, const char *tag_glob, struct top_data *ret, 
     d.quiet = fleet.quiet;
     d.dqds = fleet.count;
     d.silent = fleet.silent;
-    for (size_t i = 0; rc == 0 && i < fleet.count; i++) {
-        d.running += fleet.dqds[i].alive ? (uint64_t)fleet.dqds[i].running : 0;
-        d.slots += fleet.dqds[i].alive ? (uint64_t)fleet.dqds[i].slots : 0;
-    }
+    d.running = fleet.running;
+    d.slots = fleet.slots;
     if (rc == 0 && fleet.count) {
         fleet_put_last(&last, &fleet);
         l.last_dqd = last.data;

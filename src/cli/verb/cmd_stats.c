@@ -243,15 +243,13 @@ static int put_steps(const struct cmd_context *c, const struct stats *s, struct 
 
 static int put_prometheus(const struct cmd_context *c, const struct stats *s, struct err *err)
 {
-    struct poller_info *pollers;
-    size_t count;
-    int rc = poller_store_list(c->db, &pollers, &count, err);
+    struct fleet fleet;
+    int rc = fleet_load_dqds(c->db, &fleet, err);
 
-    if (rc < 0)
-        return rc;
-    stats_prom_put(s, pollers, count);
-    poller_store_free(pollers, count);
-    return 0;
+    if (rc == 0)
+        stats_prom_put(s, &fleet);
+    fleet_done(&fleet);
+    return rc;
 }
 
 static void take_failure(const struct failure *x, void *arg)
