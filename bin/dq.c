@@ -24,8 +24,7 @@ static int print_help(const struct cmd_context *c)
         usage_put_verb(&b, c->cmd);
     else
         usage_put_all(&b, verbs_table);
-    out_write(&b);
-    buf_done(&b);
+    out_take(&b);
     return 0;
 }
 

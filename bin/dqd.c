@@ -136,8 +136,7 @@ static int parse(struct command_line *c, struct cmd_context *x, char **argv, int
             usage_put_verb(&b, &dqd);
         else
             buf_str(&b, "dqd " PACKAGE_VERSION "\n");
-        out_write(&b);
-        buf_done(&b);
+        out_take(&b);
         return 1;
     }
     if (rc == 0 && (c->v->slots == 0 || c->v->slots > CONF_SLOTS_MAX))
@@ -201,8 +200,7 @@ static void list_handlers(const struct handlers *h)
         put_command(&b, k);
         buf_chr(&b, '\n');
     }
-    out_write(&b);
-    buf_done(&b);
+    out_take(&b);
 }
 
 /* The files that the connection needs, which only a run would miss. */

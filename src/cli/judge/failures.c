@@ -27,8 +27,9 @@ static struct failures_group *group_of(struct failures *f, struct buf *key)
     return &f->items[at];
 }
 
-void failures_add(struct failures *f, const struct failure *x)
+void failures_add(const struct failure *x, void *failures)
 {
+    struct failures *f = failures;
     struct buf key = BUF_INIT;
     buf_add(&key, x->tag, strlen(x->tag) + 1);
     pattern_put(&key, x->error);

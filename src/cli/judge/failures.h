@@ -32,8 +32,9 @@ struct failures {
     struct index index; /* of the items, by tag and pattern */
     struct seen tasks;  /* ids */
 };
-/* Initialize with {0}. Of each task the newest failure must be added before its others. */
-void failures_add(struct failures *f, const struct failure *x);
+/* Initialize with {0}. Of each task the newest failure must be added before its others. failures: a
+ * struct failures; failure_list calls it. */
+void failures_add(const struct failure *x, void *failures);
 void failures_sort(struct failures *f); /* the most frequent first; none is added afterwards */
 void failures_done(struct failures *f);
 

@@ -196,7 +196,7 @@ static void take_failure(const struct failure *x, void *arg)
     if (minute_at != w->minute_at)
         end_minute(w);
     w->minute_at = minute_at;
-    failures_add(&w->failures, x);
+    failures_add(x, &w->failures);
 }
 
 /* ---- started, done ---- */

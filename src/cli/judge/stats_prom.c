@@ -147,7 +147,6 @@ void stats_prom_put(const struct stats *s, const struct fleet *fleet)
     put_tasks(&b, s, order, shown);
     put_period(&b, s, order, shown);
     put_dqds(&b, fleet);
-    out_write(&b);
-    buf_done(&b);
+    out_take(&b);
     free(order);
 }

@@ -159,8 +159,7 @@ static void print_chunk(const struct bulk *b, const struct chunk *k)
 
     for (size_t i = 0; i < k->count; i++)
         routines_put_call(&sql, &k->tasks[i], b->options->on_conflict);
-    out_write(&sql);
-    buf_done(&sql);
+    out_take(&sql);
 }
 
 /* The sender does not use the database now. */

@@ -286,8 +286,7 @@ static int report(struct change *ch, struct err *err)
         put_line(&b, ch, count, dry_run ? ch->survey.running : ch->done.running);
     }
     if (rc == 0)
-        out_write(&b);
-    buf_done(&b);
+        out_take(&b);
     if (rc == 0 && dry_run && format == OUT_TABLE && !ch->c->quiet)
         rc = survey_print(ch->c, &ch->survey, err);
     if (rc == 0 && count > 0)

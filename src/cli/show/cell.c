@@ -259,6 +259,15 @@ void cell_put_json(struct buf *b, const struct cell_style *style, const char *na
     }
 }
 
+void cell_put_json_text(struct buf *b, const struct cell_style *style, const char *name,
+                        const char *text)
+{
+    struct cell cell = {.kind = CELL_NULL};
+
+    cell_set_text(&cell, text);
+    cell_put_json(b, style, name, &cell);
+}
+
 void cell_put_escaped(struct buf *b, const char *p, size_t len)
 {
     static const char hex[] = "0123456789abcdef";

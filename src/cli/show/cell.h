@@ -63,6 +63,9 @@ void cell_put_plain(struct buf *b, const struct cell_style *style, const struct 
 /* "name":value */
 void cell_put_json(struct buf *b, const struct cell_style *style, const char *name,
                    const struct cell *cell);
+/* The same of a text; NULL: null. */
+void cell_put_json_text(struct buf *b, const struct cell_style *style, const char *name,
+                        const char *text);
 void cell_put_tsv(struct buf *b, const struct cell_style *style, const struct cell *cell);
 
 /* A field of TSV: \t \n \r \\, the bytes of other unsafe characters (text_char_unsafe) and those

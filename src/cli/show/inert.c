@@ -4,9 +4,11 @@
 #include "cli/show/inert.h"
 
 #include "base/text.h"
+#include "cli/show/out.h"
 
 #include <string.h>
 #include <sys/param.h>
+#include <unistd.h>
 
 /* How many bytes at the end of a text may be the beginning of a longer character. */
 static size_t unfinished(const char *p, size_t len)
@@ -57,4 +59,23 @@ void inert_end(struct inert *s, struct buf *b)
 {
     put_lines(b, s->part, s->size);
     s->size = 0;
+}
+
+void inert_print(struct inert *s, const char *p, size_t len)
+{
+    struct buf b = BUF_INIT;
+
+    if (isatty(STDOUT_FILENO))
+        inert_put(s, &b, p, len);
+    else
+        buf_add(&b, p, len);
+    out_take(&b);
+}
+
+void inert_print_end(struct inert *s)
+{
+    struct buf b = BUF_INIT;
+
+    inert_end(s, &b);
+    out_take(&b);
 }

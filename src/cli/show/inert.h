@@ -18,4 +18,8 @@ struct inert {
 void inert_put(struct inert *s, struct buf *b, const char *p, size_t len);
 void inert_end(struct inert *s, struct buf *b); /* what is left */
 
+/* The next piece to stdout: made inert if that is a terminal, else as it is. */
+void inert_print(struct inert *s, const char *p, size_t len);
+void inert_print_end(struct inert *s);
+
 #endif

@@ -398,8 +398,7 @@ int out_record(const struct out_style *style, const struct column *table, size_t
         buf_chr(&b, '{');
         out_put_members(&b, &style->cell, table, count, row, arg);
         buf_str(&b, "}\n");
-        out_write(&b);
-        buf_done(&b);
+        out_take(&b);
         return 0;
     }
     struct out *o;
@@ -451,6 +450,12 @@ void out_write(const struct buf *b)
         write_errno = errno;
 }
 
+void out_take(struct buf *b)
+{
+    out_write(b);
+    buf_done(b);
+}
+
 void out_printf(const char *fmt, ...)
 {
     struct buf b = BUF_INIT;
@@ -459,8 +464,7 @@ void out_printf(const char *fmt, ...)
     va_start(ap, fmt);
     buf_vprintf(&b, fmt, ap);
     va_end(ap);
-    out_write(&b);
-    buf_done(&b);
+    out_take(&b);
 }
 
 bool out_failed(void)

@@ -81,6 +81,7 @@ void out_put_members(struct buf *b, const struct cell_style *style, const struct
 
 /* To stdout, as it is. */
 void out_write(const struct buf *b);
+void out_take(struct buf *b); /* and frees it */
 void out_printf(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
 /* From now on, what would be written to stdout is appended to a buffer; NULL: no longer. */
 void out_capture(struct buf *to);

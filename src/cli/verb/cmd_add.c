@@ -84,8 +84,7 @@ static void print_sql(const struct task_new *t, enum key_conflict on_conflict)
 {
     struct buf b = BUF_INIT;
     routines_put_call(&b, t, on_conflict);
-    out_write(&b);
-    buf_done(&b);
+    out_take(&b);
 }
 
 static int set_wait(struct cmd_context *c, bool timed, struct task_new *t, struct err *err)

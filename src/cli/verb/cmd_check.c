@@ -298,8 +298,7 @@ static void put_line(const struct finding *f, const struct limits *limits, const
     if (n->most_running_ms >= 0)
         put_time(&line, " running", n->running_ms, n->most_running_ms);
     buf_chr(&line, '\n');
-    out_write(&line);
-    buf_done(&line);
+    out_take(&line);
 }
 
 static void put_json(const struct finding *f, const struct numbers *n, const struct fleet *fleet,
@@ -316,8 +315,7 @@ static void put_json(const struct finding *f, const struct numbers *n, const str
     if (n && n->most_running_ms >= 0)
         buf_printf(&b, ",\"running\":%" PRId64, n->running_ms);
     buf_str(&b, "}\n");
-    out_write(&b);
-    buf_done(&b);
+    out_take(&b);
 }
 
 static int count_failed(struct cmd_context *c, const struct check_values *v,

@@ -117,11 +117,6 @@ static const struct column columns[] = {
 #define TABLE_COLUMNS "tag,error,failures,failed,retrying,first,last,id"
 #define TABLE_DROP "id,retrying,last"
 
-static void take_failure(const struct failure *x, void *arg)
-{
-    failures_add(&((struct found *)arg)->failures, x);
-}
-
 /* For people: the commands, whole, below the table. */
 static void put_retries(const struct found *found)
 {
@@ -140,8 +135,7 @@ static void put_retries(const struct found *found)
     }
     if (count > RETRY_LINES)
         buf_printf(&b, "  and %zu more: dq errors -o json has each\n", count - RETRY_LINES);
-    out_write(&b);
-    buf_done(&b);
+    out_take(&b);
 }
 
 /* Rows are marked. If there is none, only this and the exit status tell it from "nothing fails". */
@@ -183,7 +177,7 @@ static int answer(struct cmd_context *c, const void *values,
     if (rc == 0)
         rc = cmd_resolve(c, &v->until, &filter.before_at, err);
     if (rc == 0)
-        rc = failure_list(c->db, &filter, take_failure, &found, &left_at, err);
+        rc = failure_list(c->db, &filter, failures_add, &found.failures, &left_at, err);
     found.sampled = left_at != TASK_TIME_NONE;
     if (rc == 0)
         rc = out_new(&out, &c->style, columns, COLUMN_COUNT, people ? TABLE_COLUMNS : NULL, &found,

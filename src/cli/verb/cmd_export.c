@@ -77,8 +77,7 @@ static void take_attempt(const struct task_attempt *a, void *arg)
     }
     transfer_put_attempt(&b, a);
     buf_chr(&b, '\n');
-    out_write(&b);
-    buf_done(&b);
+    out_take(&b);
     x->done.attempts++;
 }
 
@@ -176,8 +175,7 @@ static void write_end(const struct export *x)
 
     transfer_put_end(&b, &x->done);
     buf_chr(&b, '\n');
-    out_write(&b);
-    buf_done(&b);
+    out_take(&b);
 }
 
 static int run(struct cmd_context *c, const void *values, struct err *err)

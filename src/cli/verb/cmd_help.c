@@ -24,8 +24,7 @@ static int run(struct cmd_context *c, const void *values __attribute__((unused))
         put(&b, verbs_table);
     else if (cmd)
         usage_put_verb(&b, cmd);
-    out_write(&b);
-    buf_done(&b);
+    out_take(&b);
     return put || cmd ? 0 : err->code;
 }
 

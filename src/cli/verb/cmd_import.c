@@ -275,16 +275,12 @@ static void explain_fault(const struct import *m, struct err *err)
 
 static void report(const struct import *m)
 {
-    struct buf b = BUF_INIT;
-
     if (m->c->style.format == OUT_TABLE)
-        buf_printf(&b, "%" PRIu64 " task%s and %" PRIu64 " attempt%s %s\n", m->tasks,
+        out_printf("%" PRIu64 " task%s and %" PRIu64 " attempt%s %s\n", m->tasks,
                    m->tasks == 1 ? "" : "s", m->attempts, m->attempts == 1 ? "" : "s",
                    m->v->dry_run ? "can be imported" : "imported");
     else
-        buf_printf(&b, "{\"tasks\":%" PRIu64 ",\"attempts\":%" PRIu64 "}\n", m->tasks, m->attempts);
-    out_write(&b);
-    buf_done(&b);
+        out_printf("{\"tasks\":%" PRIu64 ",\"attempts\":%" PRIu64 "}\n", m->tasks, m->attempts);
     if (m->due)
         cmd_note(m->c, "%" PRIu64 " of them %s pending and due: dqd runs %s now", m->due,
                  m->due == 1 ? "is" : "are", m->due == 1 ? "it" : "them");

@@ -30,8 +30,7 @@ static int print_sql(const struct cmd_context *c, bool routines, struct err *err
         schema_put_script(&b, &schema_migrations[i]);
     if (routines)
         routines_put_script(&b);
-    out_write(&b);
-    buf_done(&b);
+    out_take(&b);
     return 0;
 }
 
@@ -192,19 +191,16 @@ static int run(struct cmd_context *c, const void *values, struct err *err)
         rc = make_routines(c, &made, err);
     if (rc < 0)
         return rc;
-    struct buf b = BUF_INIT;
     if (c->style.format != OUT_TABLE)
-        buf_printf(&b, "{\"from\":%d,\"to\":%d}\n", from, MAX(from, schema_latest));
+        out_printf("{\"from\":%d,\"to\":%d}\n", from, MAX(from, schema_latest));
     else if (from >= schema_latest)
-        buf_printf(&b, "%s, database %s: schema version %d%s%s\n", db_server(c->db),
+        out_printf("%s, database %s: schema version %d%s%s\n", db_server(c->db),
                    c->conf->mysql.database, from,
                    from > schema_latest ? " of a newer dq, which works with this one" : "",
                    made ? "" : ", nothing to do");
     else
-        buf_printf(&b, "%s, database %s: schema upgraded from version %d to %d\n", db_server(c->db),
+        out_printf("%s, database %s: schema upgraded from version %d to %d\n", db_server(c->db),
                    c->conf->mysql.database, from, schema_latest);
-    out_write(&b);
-    buf_done(&b);
     return 0;
 }
 

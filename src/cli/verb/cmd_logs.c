@@ -20,7 +20,6 @@
 #include <stdlib.h>
 #include <sys/param.h>
 #include <time.h>
-#include <unistd.h>
 
 #define LOOK_MS 400
 /* A mark that is not renewed ends soon, so that a follower that was killed leaves nothing. */
@@ -38,7 +37,6 @@ struct logs {
     struct cmd_context *c;
     uint64_t id;
     struct task task; /* as last seen, without body and output */
-    bool terminal;
     struct inert inert;
     /* the attempt that is followed; version 0: none yet */
     struct claim_ref attempt;
@@ -51,27 +49,6 @@ struct logs {
 };
 
 /* ---- printing ---- */
-
-static void print(struct logs *l, const char *p, size_t len)
-{
-    struct buf b = BUF_INIT;
-
-    if (l->terminal)
-        inert_put(&l->inert, &b, p, len);
-    else
-        buf_add(&b, p, len);
-    out_write(&b);
-    buf_done(&b);
-}
-
-static void print_end(struct logs *l)
-{
-    struct buf b = BUF_INIT;
-
-    inert_end(&l->inert, &b);
-    out_write(&b);
-    buf_done(&b);
-}
 
 static void print_chunk(const struct output_chunk *c, void *arg)
 {
@@ -87,7 +64,7 @@ static void print_chunk(const struct output_chunk *c, void *arg)
     l->first = true;
     l->last |= c->last;
     if (c->size > known) {
-        print(l, (const char *)c->data + known, c->size - known);
+        inert_print(&l->inert, (const char *)c->data + known, c->size - known);
         l->end = c->start + c->size;
     } else if (c->start > l->end) {
         l->end = c->start;
@@ -135,7 +112,7 @@ static int print_recorded(struct logs *l, uint32_t number, bool *ret_known, stru
     for (at = count; at > 0 && list[at - 1].attempt != number; at--)
         ;
     if (at && list[at - 1].output_size)
-        print(l, list[at - 1].output, list[at - 1].output_size);
+        inert_print(&l->inert, list[at - 1].output, list[at - 1].output_size);
     else if (at)
         note_no_output(l, number);
     attempt_store_free(list, count);
@@ -154,7 +131,7 @@ static int print_stored(struct logs *l, struct err *err)
     task_init(&t);
     int rc = task_get(l->c->db, l->id, &t, err);
     if (rc == 0 && t.output_size)
-        print(l, t.output, t.output_size);
+        inert_print(&l->inert, t.output, t.output_size);
     else if (rc == 0 && t.status != TASK_DONE)
         rc = print_recorded(l, t.attempt, &known, err);
     if (rc == 0 && !t.output_size && !known)
@@ -314,7 +291,7 @@ static int follow(struct logs *l, bool once, struct err *err)
 static int run(struct cmd_context *c, const void *values, struct err *err)
 {
     const struct logs_values *v = values;
-    struct logs l = {.c = c, .terminal = isatty(STDOUT_FILENO)};
+    struct logs l = {.c = c};
     uint64_t *ids = NULL;
     size_t count;
     int rc = named_ids(c, v->key, v->tag, false, &ids, &count, err);
@@ -340,7 +317,7 @@ static int run(struct cmd_context *c, const void *values, struct err *err)
         rc = out_flush(err);
         note_outcome(&l);
     }
-    print_end(&l);
+    inert_print_end(&l.inert);
     task_done(&l.task);
     free(ids);
     return rc;

@@ -19,7 +19,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/param.h>
-#include <unistd.h>
 
 #define EXIT_CANNOT_START 126
 #define EXIT_RETRY 75
@@ -36,7 +35,6 @@ struct rehearsal {
     struct rehearse *runner;
     struct task task; /* as the attempt would have it */
     int handler;
-    bool terminal;
     struct inert inert;
 };
 
@@ -93,15 +91,9 @@ static int load_task(struct rehearsal *r, struct err *err)
 static void print(const void *p, size_t size, void *arg)
 {
     struct rehearsal *r = arg;
-    struct buf b = BUF_INIT;
     struct err e;
 
-    if (r->terminal)
-        inert_put(&r->inert, &b, p, size);
-    else
-        buf_add(&b, p, size);
-    out_write(&b);
-    buf_done(&b);
+    inert_print(&r->inert, p, size);
     if (out_flush(&e) < 0)
         return; /* as the last one, which is reported */
 }
@@ -150,14 +142,11 @@ static int status_of(const struct rehearse_result *x)
 static int rehearse(struct rehearsal *r, struct err *err)
 {
     struct rehearse_result x;
-    struct buf b = BUF_INIT;
     int rc = rehearse_run(r->runner, &r->task, r->handler, print, r, &x, err);
 
     if (rc < 0)
         return rc;
-    inert_end(&r->inert, &b);
-    out_write(&b);
-    buf_done(&b);
+    inert_print_end(&r->inert);
     rc = out_flush(err);
     if (x.interrupted) {
         cmd_note(r->c, "interrupted; nothing was changed");
@@ -200,7 +189,7 @@ static int find_handler(struct rehearsal *r, struct err *err)
 static int run(struct cmd_context *c, const void *values, struct err *err)
 {
     const struct rehearse_values *v = values;
-    struct rehearsal r = {.c = c, .terminal = isatty(STDOUT_FILENO)};
+    struct rehearsal r = {.c = c};
     int rc = check(c, v, err);
 
     task_init(&r.task);

@@ -149,23 +149,18 @@ static void put_json(struct cmd_context *c, const struct shown *s, struct buf *b
     buf_chr(b, '{');
     out_put_members(b, style, task_columns, task_column_count + 2, &s->task, NULL);
     if (s->task.status == TASK_PENDING) {
-        struct cell handler = {.kind = CELL_NULL};
-        cell_set_text(&handler, s->handler);
         buf_chr(b, ',');
-        cell_put_json(b, style, "handler", &handler);
+        cell_put_json_text(b, style, "handler", s->handler);
         if (s->paused_until_at != INT64_MAX)
             cell_set_time(&until, s->paused_until_at);
         buf_printf(b, ",\"paused\":%s,", s->paused_until_at != TASK_TIME_NONE ? "true" : "false");
         cell_put_json(b, style, "paused_until", &until);
     }
     if (s->task.status == TASK_CANCELLED) {
-        struct cell by = {.kind = CELL_NULL}, with = {.kind = CELL_NULL};
-        cell_set_text(&by, s->cancelled_by);
-        cell_set_text(&with, s->cancelled_with);
         buf_chr(b, ',');
-        cell_put_json(b, style, "cancelled_by", &by);
+        cell_put_json_text(b, style, "cancelled_by", s->cancelled_by);
         buf_chr(b, ',');
-        cell_put_json(b, style, "cancelled_with", &with);
+        cell_put_json_text(b, style, "cancelled_with", s->cancelled_with);
     }
     buf_str(b, ",\"attempts\":[");
     for (size_t i = 0; i < s->attempt_count; i++) {
@@ -192,8 +187,7 @@ static void put_block(const char *title, const char *p, size_t len, bool full)
     }
     if (shown < len)
         buf_printf(&b, "  ... %zu more bytes; --full prints all\n", len - shown);
-    out_write(&b);
-    buf_done(&b);
+    out_take(&b);
 }
 
 static void put_line(const char *prefix, const char *text)
@@ -202,8 +196,7 @@ static void put_line(const char *prefix, const char *text)
     buf_str(&b, prefix);
     text_escape(&b, text, strlen(text), 0);
     buf_chr(&b, '\n');
-    out_write(&b);
-    buf_done(&b);
+    out_take(&b);
 }
 
 static int put_attempts(struct cmd_context *c, const struct shown *s, bool full, struct err *err)
@@ -284,8 +277,7 @@ static int show_one(struct cmd_context *c, const struct shown *s, size_t index, 
     default:
         buf_printf(&b, "%" PRIu64 "\n", s->task.id);
     }
-    out_write(&b);
-    buf_done(&b);
+    out_take(&b);
     return rc;
 }
 

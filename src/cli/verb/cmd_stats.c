@@ -252,11 +252,6 @@ static int put_prometheus(const struct cmd_context *c, const struct stats *s, st
     return rc;
 }
 
-static void take_failure(const struct failure *x, void *arg)
-{
-    failures_add(arg, x);
-}
-
 static int write_page(struct cmd_context *c, const struct stats_values *v, const struct stats *s,
                       struct err *err)
 {
@@ -278,7 +273,7 @@ static int write_page(struct cmd_context *c, const struct stats_values *v, const
         return rc;
     rc = forecast_store_read(c->db, &hours, &ahead, err);
     if (rc == 0)
-        rc = failure_list(c->db, &period, take_failure, &errors, &left_at, err);
+        rc = failure_list(c->db, &period, failures_add, &errors, &left_at, err);
     failures_sort(&errors);
     confirm_put_place(&place, c);
     const struct stats_page page = {.stats = s,

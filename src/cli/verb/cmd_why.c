@@ -152,14 +152,6 @@ static void put_table(struct buf *b, const struct why_facts *f, const struct why
     put_lines(b, "what helps", &w->remedies);
 }
 
-static void put_member(struct buf *b, const struct cell_style *style, const char *name,
-                       const char *text)
-{
-    struct cell cell = {.kind = CELL_NULL};
-    cell_set_text(&cell, text);
-    cell_put_json(b, style, name, &cell);
-}
-
 static void put_texts(struct buf *b, const struct cell_style *style, const char *name,
                       const struct why_lines *lines)
 {
@@ -170,14 +162,14 @@ static void put_texts(struct buf *b, const struct cell_style *style, const char 
         buf_str(b, i ? "," : "");
         if (l->name) {
             buf_chr(b, '{');
-            put_member(b, style, "cause", l->name);
+            cell_put_json_text(b, style, "cause", l->name);
             buf_chr(b, ',');
-            put_member(b, style, "text", l->text);
+            cell_put_json_text(b, style, "text", l->text);
             buf_chr(b, ',');
-            put_member(b, style, "detail", l->detail);
+            cell_put_json_text(b, style, "detail", l->detail);
             buf_chr(b, '}');
         } else {
-            put_member(&member, style, "", l->text);
+            cell_put_json_text(&member, style, "", l->text);
             buf_str(b, member.data + strlen("\"\":"));
         }
         buf_done(&member);
@@ -189,9 +181,9 @@ static void put_json(struct buf *b, const struct cell_style *style, const struct
                      const struct why *w)
 {
     buf_printf(b, "{\"id\":%" PRIu64 ",", f->id);
-    put_member(b, style, "tag", f->tag);
+    cell_put_json_text(b, style, "tag", f->tag);
     buf_chr(b, ',');
-    put_member(b, style, "status", task_status_name(f->status));
+    cell_put_json_text(b, style, "status", task_status_name(f->status));
     put_texts(b, style, "causes", &w->causes);
     put_texts(b, style, "ruled_out", &w->ruled_out);
     put_texts(b, style, "remedies", &w->remedies);
