@@ -89,6 +89,7 @@ setup() { sandbox_clear; }
     sql "UPDATE dq_task SET status = 3 WHERE id = $id"
     try dq add t fourth --key k --key-conflict replace
     [ "$rc" -eq 65 ]
+    [[ $err == *"task $id has that key and is running; see --key-conflict again" ]]
     try dq add t fourth --key k
     [ "$rc" -eq 0 ]
     [[ $err == *"task $id has this key and is running; it is kept unchanged, and does not see what you add: "* ]]

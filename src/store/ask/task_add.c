@@ -296,8 +296,9 @@ static int add_once(struct db *db, const struct task_new *t,
             return 0;
         if (on_conflict == KEY_ERROR || (on_conflict == KEY_REPLACE && old.status != TASK_PENDING))
             return err_set(err, ERR_DUPLICATE,
-                           "tag %s, key %s: task %" PRIu64 " has that key and is %s", t->tag,
-                           t->key, old.ref.id, task_status_name(old.status));
+                           "tag %s, key %s: task %" PRIu64 " has that key and is %s%s", t->tag,
+                           t->key, old.ref.id, task_status_name(old.status),
+                           on_conflict == KEY_REPLACE ? "; see --key-conflict again" : "");
         rc = change_live(db, t, &old, on_conflict, alone, err);
         if (rc == 1)
             return read_changed(db, &old, ret, err);
@@ -447,10 +448,10 @@ static int add_all(struct db *db, const struct task_new *t, size_t n,
         goto out;
     most = MIN(most, SQL_STATEMENT_BYTES) - sizeof KEEP_TAIL;
     for (; rc == 0 && at < n; at += rows) {
-        rows = singly ? 1 : 0;
-        rc = rows ? blame(db, &t[at], rows, token, on_conflict, &end, &bad, err)
-                  : insert_some(db, &t[at], n - at, token, on_conflict, most, &rows, ret_kept, &bad,
-                                err);
+        rows = 1;
+        rc = singly ? blame(db, &t[at], rows, token, on_conflict, &end, &bad, err)
+                    : insert_some(db, &t[at], n - at, token, on_conflict, most, &rows, ret_kept,
+                                  &bad, err);
         if (rc == ERR_DUPLICATE || rc == ERR_DATA)
             *ret_bad = at + bad;
     }
