@@ -228,6 +228,15 @@ fill()
         $'TAG    STATUS\nascii  pending\n\350\250\202\345\226\256   pending' ]
 }
 
+@test 'numbers and durations are aligned to the right' {
+    sql "INSERT INTO dq_task
+             (tag, message_body, status, attempt, expected_time, execution_time, finish_time, create_time)
+         VALUES ('t', '', 1, 1, '2026-01-01', '2026-01-01', '2026-01-01 00:00:00.005', '2026-01-01'),
+                ('t', '', 1, 10, '2026-01-01', '2026-01-01', '2026-01-01 00:01:30', '2026-01-01')"
+    [ "$(dq list -s done -c took,attempt,tag --sort id)" = \
+        $' TOOK  ATTEMPT  TAG\n  5ms        1  t\n1m30s       10  t' ]
+}
+
 @test 'a terminal gets 50 rows, a note and colours; a pipe gets all rows without colours' {
     yes '{"tag":"x","in":"1h"}' | head -n 120 | dq -q add --from - >/dev/null
     task broken 2 0

@@ -34,6 +34,26 @@ static void check(const struct cell *cell, const char *plain, const char *json, 
     buf_done(&b);
 }
 
+/* In a narrow column: of today the time, of other days the minute. */
+static void test_brief_times(void **state)
+{
+    static const struct {
+        int64_t at;
+        const char *seen;
+    } cases[] = {{1790000000250, "14:13:20"}, {1790000000000 + 86400000, "09-22 14:13"}};
+    (void)state;
+    for (size_t i = 0; i < 2; i++) {
+        struct buf b = BUF_INIT;
+        struct cell cell = {.kind = CELL_NULL};
+
+        cell_set_time(&cell, cases[i].at);
+        cell.brief = true;
+        cell_put_plain(&b, &style, &cell, 0, false);
+        assert_string_equal(b.data, cases[i].seen);
+        buf_done(&b);
+    }
+}
+
 static void test_every_kind_in_every_format(void **state)
 {
     (void)state;
@@ -127,6 +147,7 @@ static void test_tsv_holds_nothing_that_a_terminal_acts_on(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_brief_times),
         cmocka_unit_test(test_every_kind_in_every_format),
         cmocka_unit_test(test_absent_values_are_null),
         cmocka_unit_test(test_a_time_in_a_table_is_cut_to_the_second),
