@@ -386,7 +386,7 @@ static int blame(struct db *db, const struct task_new *t, size_t n,
             *ret_bad = i;
             return rc;
         }
-        if (rc == 0 && (added.replaced || added.again) && replaced)
+        if (rc == 0 && (added.replaced || added.again) && replaced && *replaced)
             *(*replaced)++ = (struct claim_ref){.id = added.id};
     }
     return 0;
