@@ -208,12 +208,37 @@ static void a_batch_that_replies_prints_no_verdicts(void **state)
     rig_close(&r);
 }
 
+/* The runner may find all that was written at once; stdout comes first then. */
+static void what_follows_a_reply_on_stdout_is_output(void **state)
+{
+    (void)state;
+    struct message_job m;
+    struct rig r;
+
+    rig_open(
+        &r,
+        "handlers:\n  t: {run: 'echo x; echo \"{\\\"id\\\":2,\\\"result\\\":\\\"done\\\"}\" >&3;"
+        " echo \"{\\\"id\\\":1,\\\"result\\\":\\\"done\\\"}\"; exit 1', batch: 10}\n",
+        8);
+    for (int i = 0; i < 50; i++) {
+        rig_fill(&r, &m, "t");
+        m.ids = ids;
+        m.count = 2;
+        uint32_t job = rig_put(&r, &m);
+        rig_wait(&r, MESSAGE_ENDED, job);
+        assert_int_equal(result_of(&r, job, 2)->m.result.outcome, OUTCOME_DONE);
+        assert_int_equal(result_of(&r, job, 1)->m.result.outcome, OUTCOME_EXIT);
+    }
+    rig_close(&r);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_last_answer_decides),
         cmocka_unit_test(nobody_answers_after_the_end),
         cmocka_unit_test(a_batch_that_replies_prints_no_verdicts),
+        cmocka_unit_test(what_follows_a_reply_on_stdout_is_output),
     };
 
     return cmocka_run_group_tests_name("runner: answers", tests, NULL, NULL);
