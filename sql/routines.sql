@@ -23,6 +23,8 @@ CREATE PROCEDURE dq_add_task(
   p_expected_time datetime(3),
   p_max_attempts int unsigned,
   p_attempt int unsigned,
+  p_expires_ms bigint,
+  p_expires_time datetime(3),
   p_conflict varchar(16) CHARACTER SET ascii COLLATE ascii_bin,
   OUT p_id bigint unsigned)
 SQL SECURITY DEFINER
@@ -58,15 +60,21 @@ BEGIN
     SIGNAL SQLSTATE '45000' SET MESSAGE_TEXT = v_error;
   END IF;
 
+  IF p_expires_ms IS NOT NULL THEN
+    SET p_expires_time = GREATEST(UTC_TIMESTAMP(3), IFNULL(p_expected_time, UTC_TIMESTAMP(3) + INTERVAL p_delay_ms * 1000 MICROSECOND))
+                         + INTERVAL p_expires_ms * 1000 MICROSECOND;
+  ELSEIF p_expires_time <= IFNULL(p_expected_time, UTC_TIMESTAMP(3) + INTERVAL p_delay_ms * 1000 MICROSECOND) THEN
+    SIGNAL SQLSTATE '45000' SET MESSAGE_TEXT = 'dq: options: expires_utc: it would expire before it is due';
+  END IF;
   IF v_again THEN
     SET v_again = NOT EXISTS (SELECT 1 FROM dq_poller WHERE knows < 1 AND (next_pass > UTC_TIMESTAMP(3)
                               OR last_seen > UTC_TIMESTAMP(3) - INTERVAL (stale_after * 1000) MICROSECOND));
     SET v_time = IFNULL(p_expected_time, UTC_TIMESTAMP(3) + INTERVAL p_delay_ms * 1000 MICROSECOND);
   END IF;
   SET v_callers_id = LAST_INSERT_ID();
-  INSERT INTO dq_task (tag, task_key, live, message_body, body_size, delay_time, max_attempts, attempt, expected_time, create_time)
+  INSERT INTO dq_task (tag, task_key, live, message_body, body_size, delay_time, max_attempts, attempt, expected_time, create_time, expires_time)
   VALUES (p_tag, p_key, IF(p_key IS NULL, NULL, 1), p_body, OCTET_LENGTH(p_body), p_delay_ms, p_max_attempts, p_attempt,
-          IFNULL(p_expected_time, UTC_TIMESTAMP(3) + INTERVAL p_delay_ms * 1000 MICROSECOND), UTC_TIMESTAMP(3))
+          IFNULL(p_expected_time, UTC_TIMESTAMP(3) + INTERVAL p_delay_ms * 1000 MICROSECOND), UTC_TIMESTAMP(3), p_expires_time)
   ON DUPLICATE KEY UPDATE
     live = IF(LAST_INSERT_ID(id + v_had + IF(status = 0, 0, v_running)), 1, 1),
     version = version + IF(v_replace AND status = 0, 1, 0),
@@ -79,6 +87,7 @@ BEGIN
                        CASE p_conflict WHEN 'again' THEN LEAST(expected_time, v_time)
                                        WHEN 'debounce' THEN GREATEST(expected_time, v_time)
                        ELSE IFNULL(p_expected_time, UTC_TIMESTAMP(3) + INTERVAL p_delay_ms * 1000 MICROSECOND) END, expected_time),
+    expires_time = IF(v_replace AND status = 0 OR v_again AND status = 3, p_expires_time, expires_time),
     update_time = IF(v_replace AND status = 0, UTC_TIMESTAMP(3), update_time),
     again_body = IF(v_again AND status = 3, p_body, again_body),
     again_time = IF(v_again AND status = 3,
@@ -113,7 +122,7 @@ SQL SECURITY DEFINER
 MODIFIES SQL DATA
 COMMENT 'dq: adds a task that is due in delay_ms; a live task with that key is kept'
 BEGIN
-  CALL dq_add_task(p_tag, p_key, p_body, p_delay_ms, NULL, NULL, 0, 'keep', p_id);
+  CALL dq_add_task(p_tag, p_key, p_body, p_delay_ms, NULL, NULL, 0, NULL, NULL, 'keep', p_id);
 END
 //
 
@@ -127,7 +136,7 @@ SQL SECURITY DEFINER
 MODIFIES SQL DATA
 COMMENT 'dq: adds a task that is due in delay_ms; a pending task with that key is replaced, a running one runs again'
 BEGIN
-  CALL dq_add_task(p_tag, p_key, p_body, p_delay_ms, NULL, NULL, 0, 'again', p_id);
+  CALL dq_add_task(p_tag, p_key, p_body, p_delay_ms, NULL, NULL, 0, NULL, NULL, 'again', p_id);
 END
 //
 
@@ -165,7 +174,7 @@ BEGIN
   DECLARE v_time datetime(3);
 
   CALL dq_read_utc(p_utc, v_time);
-  CALL dq_add_task(p_tag, p_key, p_body, 0, v_time, NULL, 0, 'keep', p_id);
+  CALL dq_add_task(p_tag, p_key, p_body, 0, v_time, NULL, 0, NULL, NULL, 'keep', p_id);
 END
 //
 
@@ -177,11 +186,11 @@ CREATE PROCEDURE dq_add_options(
   OUT p_id bigint unsigned)
 SQL SECURITY DEFINER
 MODIFIES SQL DATA
-COMMENT 'dq: adds a task with options: delay_ms or utc, max_attempts, attempted, key_conflict, debounce'
+COMMENT 'dq: adds a task with options: delay_ms or utc, max_attempts, attempted, expires_ms or expires_utc, key_conflict, debounce'
 BEGIN
   DECLARE v_error varchar(128) CHARACTER SET utf8mb4;
-  DECLARE v_type, v_delay, v_max, v_attempted, v_utc, v_conflict, v_debounce varchar(64) CHARACTER SET utf8mb4 COLLATE utf8mb4_bin;
-  DECLARE v_time datetime(3);
+  DECLARE v_type, v_delay, v_max, v_attempted, v_expires, v_expires_utc, v_utc, v_conflict, v_debounce varchar(64) CHARACTER SET utf8mb4 COLLATE utf8mb4_bin;
+  DECLARE v_time, v_expires_time datetime(3);
 
   SET p_options = IFNULL(p_options, '{}');
   IF JSON_VALID(p_options) THEN
@@ -189,19 +198,23 @@ BEGIN
   END IF;
   IF v_type IS NULL OR v_type <> 'OBJECT' THEN
     SET v_error = 'dq: options: a JSON object such as {"delay_ms": 60000, "key_conflict": "replace"}';
-  ELSEIF JSON_LENGTH(JSON_REMOVE(p_options, '$.delay_ms', '$.utc', '$.max_attempts', '$.attempted', '$.key_conflict', '$.debounce')) > 0 THEN
-    SET v_error = 'dq: options: the members are delay_ms, utc, max_attempts, attempted, key_conflict and debounce; there is another one';
+  ELSEIF JSON_LENGTH(JSON_REMOVE(p_options, '$.delay_ms', '$.utc', '$.max_attempts', '$.attempted', '$.expires_ms', '$.expires_utc', '$.key_conflict', '$.debounce')) > 0 THEN
+    SET v_error = 'dq: options: the members are delay_ms, utc, max_attempts, attempted, expires_ms, expires_utc, key_conflict, debounce';
   ELSE
     SET v_delay = LEFT(JSON_EXTRACT(p_options, '$.delay_ms'), 64);
     SET v_utc = LEFT(JSON_EXTRACT(p_options, '$.utc'), 64);
     SET v_max = LEFT(JSON_EXTRACT(p_options, '$.max_attempts'), 64);
     SET v_attempted = LEFT(JSON_EXTRACT(p_options, '$.attempted'), 64);
+    SET v_expires = LEFT(JSON_EXTRACT(p_options, '$.expires_ms'), 64);
+    SET v_expires_utc = LEFT(JSON_EXTRACT(p_options, '$.expires_utc'), 64);
     SET v_conflict = LEFT(JSON_EXTRACT(p_options, '$.key_conflict'), 64);
     SET v_debounce = LEFT(JSON_EXTRACT(p_options, '$.debounce'), 64);
     SET v_delay = NULLIF(v_delay, 'null');
     SET v_utc = NULLIF(v_utc, 'null');
     SET v_max = NULLIF(v_max, 'null');
     SET v_attempted = NULLIF(v_attempted, 'null');
+    SET v_expires = NULLIF(v_expires, 'null');
+    SET v_expires_utc = NULLIF(v_expires_utc, 'null');
     SET v_conflict = IFNULL(NULLIF(v_conflict, 'null'), '"keep"');
     SET v_debounce = IFNULL(NULLIF(v_debounce, 'null'), 'false');
     IF v_delay NOT REGEXP '^[0-9]{1,15}$' THEN
@@ -214,6 +227,10 @@ BEGIN
       SET v_error = 'dq: options: attempted: a number from 1 to max_attempts - 1; without max_attempts, to 64';
     ELSEIF v_attempted IS NOT NULL AND v_delay IS NULL AND v_utc IS NULL THEN
       SET v_error = 'dq: options: attempted: give delay_ms or utc, too: the next wait of the retry list';
+    ELSEIF v_expires IS NOT NULL AND (v_expires NOT REGEXP '^[0-9]{1,12}$' OR v_expires NOT BETWEEN 1 AND 316224000000) THEN
+      SET v_error = 'dq: options: expires_ms: milliseconds from 1 to 316224000000 (3660 days)';
+    ELSEIF v_expires IS NOT NULL AND v_expires_utc IS NOT NULL THEN
+      SET v_error = 'dq: options: expires_ms and expires_utc cannot be combined';
     ELSEIF v_conflict NOT IN ('"keep"', '"error"', '"replace"', '"again"') THEN
       SET v_error = 'dq: options: key_conflict: keep, error, replace or again';
     ELSEIF v_debounce NOT IN ('true', 'false') OR v_debounce = 'true' AND v_conflict <> '"again"' THEN
@@ -226,7 +243,10 @@ BEGIN
   IF v_utc IS NOT NULL THEN
     CALL dq_read_utc(TRIM(BOTH '"' FROM v_utc), v_time);
   END IF;
-  CALL dq_add_task(p_tag, p_key, p_body, IFNULL(v_delay, 0), v_time, v_max, IFNULL(v_attempted, 0),
+  IF v_expires_utc IS NOT NULL THEN
+    CALL dq_read_utc(TRIM(BOTH '"' FROM v_expires_utc), v_expires_time);
+  END IF;
+  CALL dq_add_task(p_tag, p_key, p_body, IFNULL(v_delay, 0), v_time, v_max, IFNULL(v_attempted, 0), v_expires, v_expires_time,
                    IF(v_debounce = 'true', 'debounce', TRIM(BOTH '"' FROM v_conflict)), p_id);
 END
 //

@@ -48,6 +48,7 @@ static const struct task_transition task_transitions[TASK_EVENT_COUNT] = {
                       .history = HISTORY_IF_ERROR},
     [TASK_TAKE_BACK] = {TASK_TAKE_BACK, RUNNING, TASK_PENDING, .due = DUE_APART, .history = HISTORY_ALWAYS},
     [TASK_CANCEL] = {TASK_CANCEL, TASK_LIVE, TASK_CANCELLED, .history = HISTORY_ALWAYS},
+    [TASK_EXPIRE] = {TASK_EXPIRE, PENDING, TASK_CANCELLED},
     [TASK_RETRY] = {TASK_RETRY, TASK_FINISHED, TASK_PENDING, .new_ladder = true, .due = DUE_GIVEN},
     [TASK_RESCHEDULE] = {TASK_RESCHEDULE, PENDING, TASK_PENDING, .due = DUE_GIVEN},
 };
@@ -90,6 +91,11 @@ int task_outcome_parse(const char *name)
     return name_index(task_outcome_names, OUTCOME_COUNT, name);
 }
 
+bool task_has_expired(int status, const char *error)
+{
+    return status == TASK_CANCELLED && error && !strncmp(error, TASK_EXPIRED, strlen(TASK_EXPIRED));
+}
+
 const struct task_transition *task_transition(enum task_event event)
 {
     return &task_transitions[event];
@@ -106,6 +112,7 @@ void task_init(struct task *t)
         .exit_code = -1,
         .create_at = TASK_TIME_NONE,
         .update_at = TASK_TIME_NONE,
+        .expires_at = TASK_TIME_NONE,
         .again_at = TASK_TIME_NONE,
         .late_from_at = TASK_TIME_NONE,
     };

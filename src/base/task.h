@@ -65,10 +65,14 @@ enum task_event {
      * attempt counts */
     TASK_TAKE_BACK,
     TASK_CANCEL,     /* pending or running -> cancelled */
+    TASK_EXPIRE,     /* pending -> cancelled: not started in time */
     TASK_RETRY,      /* failed, cancelled or done -> pending: a new ladder, attempt = 0 */
     TASK_RESCHEDULE, /* pending -> pending with another expected time */
     TASK_EVENT_COUNT
 };
+/* How the error of a task begins that has expired. */
+#define TASK_EXPIRED "expired:"
+bool task_has_expired(int status, const char *error);
 
 /* What a transition does to the time at which the task is due. */
 enum task_due {
@@ -131,6 +135,7 @@ struct task {
     void *output;         /* tail of the last attempt's output; NULL: none or not loaded */
     size_t output_size;
     int64_t create_at, update_at;
+    int64_t expires_at; /* not started from then on */
     /* it was added again while it runs: when it is due afterwards, TASK_TIME_NONE: it was not; and
      * its body then, NULL: not loaded */
     int64_t again_at;
@@ -155,6 +160,8 @@ struct task {
     X(DUE_IN, NULL, "due_in", MS, expected_at, 0, 0, get_due_in, "pending tasks: time until it is due; empty: it is due")            \
     X(LATE, NULL, "late", MS, late_from_at, 0, 0, get_late, "how late it is, or how late its last attempt started")                  \
     X(EXPECTED, "expected_time", "expected", DUE, expected_at, 0, COLUMN_NEEDED, NULL, "when it is due")                             \
+    X(EXPIRES, "expires_time", "expires_at", TIME, expires_at, 0, COLUMN_MOVES, NULL,                                                \
+      "it is cancelled if it has not started by then")                                                                               \
     X(EXECUTION, "execution_time", "started", TIME, execution_at, 0, COLUMN_MOVES, NULL, "start of the last attempt")                \
     X(FINISH, "finish_time", "finished", TIME, finish_at, 0, COLUMN_MOVES, NULL, "when it became done, failed or cancelled")         \
     X(TOOK, NULL, "took", MS, execution_at, 0, 0, get_took,                                                                          \

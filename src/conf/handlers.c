@@ -62,9 +62,16 @@ static uint64_t hash_retry(uint64_t hash, const struct retry_policy *p)
 
 uint64_t handlers_item_digest(const struct handler *h)
 {
-    const int64_t numbers[] = {
-        h->batch, h->timeout_ms, h->kill_grace_ms,         h->max_running,    h->global_max_running,
-        h->nice,  h->umask,      (int64_t)h->output_limit, h->on_lease_expiry};
+    const int64_t numbers[] = {h->batch,
+                               h->timeout_ms,
+                               h->kill_grace_ms,
+                               h->max_running,
+                               h->global_max_running,
+                               h->nice,
+                               h->umask,
+                               (int64_t)h->output_limit,
+                               h->on_lease_expiry,
+                               h->expires_ms};
     uint64_t hash = hash_text(TEXT_HASH_INIT, h->name);
 
     hash = hash_text(hash, h->run);

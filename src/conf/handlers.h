@@ -29,6 +29,7 @@ struct handler {
     int64_t timeout_ms;    /* of one process; default 60 s */
     int64_t kill_grace_ms; /* from TERM to KILL; default 5 s */
     struct retry_policy retry;
+    int64_t expires_ms;     /* a task is not started so long after it is due; 0: no limit */
     int max_running;        /* processes of one tag on this host; default HANDLERS_MAX_RUNNING */
     int global_max_running; /* running tasks of one tag on all hosts; 0: no limit */
     /* "NAME=value", NULL-terminated, in addition to the base environment */

@@ -368,6 +368,7 @@ static int set_on_lease_expiry(const struct handlers_loader *l, const struct key
     X(kill_grace, set_duration, kill_grace_ms, 0, WHEN_HOUR)          \
     X(retry, set_retry, retry, 0, WHEN_MAX_DURATION_MS)               \
     TEXT(jitter, set_jitter, retry, 0, 0)                             \
+    X(expires, set_duration, expires_ms, 0, WHEN_MAX_DURATION_MS)     \
     X(max_running, set_int, max_running, 1, CONF_SLOTS_MAX)           \
     X(global_max_running, set_int, global_max_running, 0, 1000000)    \
     X(env, set_env, env, 0, 0)                                        \

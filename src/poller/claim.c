@@ -10,6 +10,7 @@
 #include "poller/care.h"
 #include "store/row/rows.h"
 #include "store/work/claim_store.h"
+#include "store/work/expire_store.h"
 #include "store/work/peek_store.h"
 
 #include <inttypes.h>
@@ -153,7 +154,7 @@ static void claim_worked(struct claims *claims, struct tag_state *t, struct task
                          const struct claim_seen *saw, const struct rows_faults *faults,
                          int64_t sent_us)
 {
-    struct look_claim c = {.seen = saw->found,
+    struct look_claim c = {.seen = saw->found + saw->expired,
                            .bad = faults->count,
                            .left = saw->left,
                            .won = won->count,
@@ -182,6 +183,25 @@ static void claim_worked(struct claims *claims, struct tag_state *t, struct task
     care_slow(t);
 }
 
+/* When the live tasks are on their way. One that is behind the first rows comes to the front. */
+static int expire(struct claims *claims, struct tag_state *t, const struct claim_ask *ask,
+                  struct err *err)
+{
+    struct peek_floor floor = ask->floor;
+    struct rows_faults faults = {0};
+    uint64_t count = 0;
+    int rc = expire_store_cancel(claims->ctx->db, ask, (size_t)claims->ctx->conf->dqd.claim_batch,
+                                 &floor, &count, &faults, err);
+
+    minute_expired(claims->flight->minute, t->name, count);
+    if (faults.count)
+        care_put_aside(claims->ctx->db, t, &faults, when_steady_us());
+    if (rc < 0)
+        look_end_round(claims->look);
+    rows_faults_done(&faults);
+    return rc;
+}
+
 static int claim(struct claims *claims, const struct look_step *s, struct err *err)
 {
     struct tag_state *t = tags_of(s->tag);
@@ -203,6 +223,7 @@ static int claim(struct claims *claims, const struct look_step *s, struct err *e
         .steal_far_end = context_random() % 4 != 0,
         .steal_after_ms = claims->ctx->conf->dqd.steal_after_ms,
         .max_attempts = retry_max_attempts(&h->retry),
+        .expires_ms = h->expires_ms,
         .lease_ms = claims->ctx->conf->dqd.lease_ms,
         .tag_limit = {(uint32_t)h->global_max_running, TASK_TIME_NONE, NULL},
         .row_us = s->tag->claims.row_us,
@@ -223,7 +244,6 @@ static int claim(struct claims *claims, const struct look_step *s, struct err *e
     ask.without_bodies = sent_us < t->bare_us;
     ask.without_long = claims->flight->renewing;
     rc = claim_store_claim(claims->ctx->db, &claims->ctx->owner, &ask, &won, &saw, &faults, err);
-    free(aside);
     if (rc < 0) {
         rc = claim_failed(claims, t, rc, &saw, sent_us, err);
     } else {
@@ -234,7 +254,10 @@ static int claim(struct claims *claims, const struct look_step *s, struct err *e
             log_event(LOG_DEBUG, "claimed", "tag=%s tasks=%zu lost=%zu", log_quote(t->name),
                       won.count, saw.lost);
         take(claims, t, &won, sent_us);
+        if (saw.expired)
+            rc = expire(claims, t, &ask, err);
     }
+    free(aside);
     rows_faults_done(&faults);
     task_array_done(&won);
     return rc;

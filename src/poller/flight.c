@@ -219,14 +219,37 @@ void flight_end_task(struct flight_job *j, struct flight_task *t)
     t->ended = true;
 }
 
+/* A retry is planned only for a time at which the task can still start. Returns the error of a task
+ * that fails instead, heap memory. */
+static char *check_expiry(const struct flight_task *t, struct settlement *s)
+{
+    int64_t left_ms;
+
+    if (task_transition(s->event)->due != DUE_RETRIED || t->expires_at == TASK_TIME_NONE)
+        return NULL;
+    left_ms = t->expires_at - s->finish_at - s->retry_delay_ms;
+    s->apart_ms = MIN(s->apart_ms, left_ms);
+    if (left_ms > 0)
+        return NULL;
+    s->event = TASK_GIVE_UP;
+    return mem_printf("%s%sno further attempt before it expires", s->error ? s->error : "",
+                      s->error ? "; " : "");
+}
+
 void flight_settle_task(struct flight *f, struct flight_job *j, struct flight_task *t,
                         struct settlement *s)
 {
+    const char *error = s->error;
+    char *expiry = check_expiry(t, s);
+
     s->id = t->id;
     s->version = t->version;
     s->body_size = j->body_bytes / j->count;
+    s->error = expiry ? expiry : error;
     if (!t->ended && !t->lost)
         settle_queue(f->results, s, j->tag, j->leased_us);
+    s->error = error;
+    free(expiry);
     flight_end_task(j, t);
 }
 

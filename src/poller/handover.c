@@ -122,6 +122,7 @@ static void fill_job(struct flight_job *j, struct task_array *won, size_t from)
                                             .max_attempts = t->max_attempts,
                                             .expected_at = t->expected_at,
                                             .late_from_at = t->late_from_at,
+                                            .expires_at = t->expires_at,
                                             .first_at = t->delay_ms ? t->create_at + t->delay_ms
                                                                     : t->expected_at};
         j->body_bytes += body_bytes(t);

@@ -31,6 +31,8 @@ static void put_tags(struct buf *b, const struct minute *minute)
         {"dq_dqd_failed_total", "Tasks that failed for good.", offsetof(struct counts, failed)},
         {"dq_dqd_retried_total", "Attempts that failed, whose task runs again.",
          offsetof(struct counts, retried)},
+        {"dq_dqd_expired_total", "Tasks that were cancelled because they expired.",
+         offsetof(struct counts, expired)},
     };
 
     for (size_t k = 0; k < sizeof kinds / sizeof kinds[0]; k++) {

@@ -94,7 +94,8 @@ static void make_room(struct minute *m)
     for (size_t i = 1; i < m->count; i++) {
         struct minute_tag *t = &m->tags[i];
 
-        if (t->unsaved || t->now.started || t->now.done || t->now.failed || t->now.retried) {
+        if (t->unsaved || t->now.started || t->now.done || t->now.failed || t->now.retried ||
+            t->now.expired) {
             m->tags[kept++] = *t;
         } else {
             counts_add(&rest->total, &t->total);
@@ -141,22 +142,35 @@ void minute_started(struct minute *m, const char *tag, int64_t late_ms)
     changed(m, t);
 }
 
+static void add(struct minute *m, const char *tag, const struct counts *c)
+{
+    struct minute_tag *t = tag_of(m, tag);
+
+    counts_add(&t->now, c);
+    counts_add(&t->total, c);
+    changed(m, t);
+}
+
 void minute_ended(struct minute *m, const char *tag, enum task_event event, int64_t took_ms)
 {
     const struct task_transition *x = task_transition(event);
     struct counts c = {.done = x->to == TASK_DONE,
                        .failed = x->to == TASK_FAILED,
                        .retried = x->to == TASK_PENDING};
-    struct minute_tag *t;
 
     if (x->unstarted)
         return;
     if (took_ms >= 0)
         counts_end(&c, took_ms);
-    t = tag_of(m, tag);
-    counts_add(&t->now, &c);
-    counts_add(&t->total, &c);
-    changed(m, t);
+    add(m, tag, &c);
+}
+
+void minute_expired(struct minute *m, const char *tag, uint64_t tasks)
+{
+    const struct counts c = {.expired = tasks};
+
+    if (tasks)
+        add(m, tag, &c);
 }
 
 /* ---- writing */

@@ -45,6 +45,9 @@ void minute_started(struct minute *m, const char *tag, int64_t late_ms);
  * known. An attempt that never started does not count. */
 void minute_ended(struct minute *m, const char *tag, enum task_event event, int64_t took_ms);
 
+/* Tasks were cancelled because they had expired. */
+void minute_expired(struct minute *m, const char *tag, uint64_t tasks);
+
 /* The duty: writes the counts, in one statement. After a failure they are kept. A crash loses those
  * of one heartbeat. Asks the database. 0 or a negative code with err. */
 int64_t minute_next(const struct minute *m);

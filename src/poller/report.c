@@ -83,8 +83,8 @@ static void on_result(const struct context *ctx, struct flight *f, struct flight
                  when_format_rough(took, s.finish_at - s.start_at));
         flight_end_task(j, t);
     } else {
-        log_ended(j, t, &s);
         flight_settle_task(f, j, t, &s);
+        log_ended(j, t, &s);
     }
     free(over);
 }

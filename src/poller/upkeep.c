@@ -11,6 +11,7 @@
 #include "store/fleet/event_store.h"
 #include "store/fleet/output_store.h"
 #include "store/row/rows.h"
+#include "store/work/expire_store.h"
 #include "store/work/lease_store.h"
 #include "store/work/retention_store.h"
 
@@ -310,6 +311,34 @@ static int expire_cancelled(struct upkeep *u, bool *more, struct err *err)
     return expire_tasks(u, TASK_CANCELLED, u->ctx->conf->retention.cancelled_ms, more, err);
 }
 
+/* Those that no claim meets: of tags that are paused, full or not served here. */
+static int expire_pending(struct upkeep *u, bool *more, struct err *err)
+{
+    struct tag_state *t;
+    int rc = 0, steps = 0;
+
+    while (rc == 0 && steps < SWEEP_STEPS && (t = tags_each(u->tags, &u->expire_at))) {
+        const struct handler *h = tags_handler(u->tags, t);
+        const struct claim_ask ask = {.tag = t->name,
+                                      .expires_ms = h ? h->expires_ms : 0,
+                                      .row_us = look_tag_row_us(&t->look)};
+        struct rows_faults faults = {0};
+        uint64_t count = 0;
+
+        if (t->late_ms <= 0)
+            continue;
+        rc = expire_store_cancel(u->ctx->db, &ask, SWEEP_STEP, &t->expire_from, &count, &faults,
+                                 err);
+        minute_expired(u->minute, t->name, count);
+        *more |= count > 0 && t->expire_from.at;
+        rows_faults_done(&faults);
+        steps++;
+    }
+    if (steps < SWEEP_STEPS)
+        u->expire_at = 0;
+    return rc;
+}
+
 static int expire_outputs(struct upkeep *u, bool *more, struct err *err)
 {
     (void)more;
@@ -320,7 +349,8 @@ static int expire_outputs(struct upkeep *u, bool *more, struct err *err)
 int upkeep_retention(struct upkeep *u, struct err *err)
 {
     static int (*const parts[])(struct upkeep *, bool *, struct err *) = {
-        expire_done, expire_failed, expire_cancelled, expire_counts, expire_events, expire_outputs};
+        expire_done,   expire_failed,  expire_cancelled, expire_counts,
+        expire_events, expire_pending, expire_outputs};
     int64_t began_us = when_steady_us(), now_us;
     bool more = false;
     int failed = 0;

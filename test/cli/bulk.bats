@@ -83,7 +83,7 @@ END
     file=x.csv
     hint='; CSV begins with a line that names its columns, such as tag,body,at'
     printf 'hello,10m\n' >x.csv; refused 1 "a column of dq list$hint"
-    [[ $err == *'heading: "hello" is not one of tag, when, in, at, key, body, max_attempts, attempted, or a column'* ]]
+    [[ $err == *'heading: "hello" is not one of the fields of add --from, such as tag, at or body, or a column'* ]]
     printf 'body,at\nx,\n' >x.csv; refused 1 "heading: there is no column tag$hint"
     printf 'tag;body\nx;y\n' >x.csv; refused 1 "heading: \"tag;body\" is not one of"
     printf 'tag,body\na,b\nb,"x"y\n' >x.csv; refused 3 'field 2: there is text behind the closing quote'

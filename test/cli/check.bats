@@ -28,7 +28,7 @@ known() { [ "$(sql 'SELECT COUNT(*) FROM dq_handler JOIN dq_poller USING (handle
     run dq check -o json
     [ "$status" -eq 2 ]
     [[ $output == '{"status":"CRITICAL","text":"no dqd is alive'* ]]
-    [[ $output =~ \"late\":6[0-9]{5},\"failed\":0,\"pending\":1,\"dqds\":0\}$ ]]
+    [[ $output =~ \"late\":6[0-9]{5},\"failed\":0,\"expired\":0,\"pending\":1,\"dqds\":0\}$ ]]
     run dq check -o json --config /nonexistent
     [ "$status" -eq 3 ]
     [[ $output == '{"status":"UNKNOWN","text":"'*'/nonexistent'*'"}' ]]
@@ -93,7 +93,7 @@ expect()
     task known 1
     expect 2 'CRITICAL: 2 tasks are pending, more than 1 |*' --max-pending 1
     sql "INSERT INTO dq_minute VALUES (DATE_FORMAT(UTC_TIMESTAMP() - INTERVAL 10 MINUTE, '%Y-%m-%d %H:%i:00'), 'known',
-         REPEAT('a', 16), 9, 2, 7, 0, 9, 0, 0, 0, 0, 9, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0,
+         REPEAT('a', 16), 9, 2, 7, 0, 0, 9, 0, 0, 0, 0, 9, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0,
          9, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0)"
     expect 2 'CRITICAL: 7 tasks failed in 1h, more than 6 | * failed=7;;6;0 *' --max-failed 6
     expect 0 'OK: *' --max-failed 6/5m

@@ -39,7 +39,7 @@ done_tasks()
 {
     sql "INSERT INTO dq_minute SET minute = '$minute' - INTERVAL $3 MINUTE,
          tag = '$2', poller = UNHEX(LEFT(SHA2(RAND(), 256), 32)), started = ${4:-$1}, done = $1, failed = 0,
-         retried = 0, run_sum = 0, late_sum = 0, late_max = 0, late_5ms = $1, late_10ms = 0, late_25ms = 0,
+         retried = 0, expired = 0, run_sum = 0, late_sum = 0, late_max = 0, late_5ms = $1, late_10ms = 0, late_25ms = 0,
          late_50ms = 0, late_100ms = 0, late_250ms = 0, late_1s = 0, late_5s = 0, late_30s = 0, late_2m = 0,
          late_10m = 0, late_1h = 0, ended = $1, run_max = 0, run_5ms = $1, run_10ms = 0, run_25ms = 0,
          run_50ms = 0, run_100ms = 0, run_250ms = 0, run_1s = 0, run_5s = 0, run_30s = 0, run_2m = 0,

@@ -27,7 +27,6 @@ refused()
     [[ $err == *"(45000) "*"dq: $1"* ]]
 }
 
-
 @test 'dq init creates the procedures, leaves those that are right alone, and replaces others' {
     [ "$(procedures)" = "$PROCEDURES" ]
     run dq init
@@ -225,7 +224,7 @@ dq_as()
     row="tag, task_key, live, message_body, body_size, status, version, attempt, max_attempts, delay_time,
          TIMESTAMPDIFF(MICROSECOND, create_time, expected_time),
          TIMESTAMPDIFF(SECOND, create_time, UTC_TIMESTAMP(3)) < 60,
-         lease_until, finish_time, update_time, host"
+         lease_until, finish_time, update_time, host, TIMESTAMPDIFF(MICROSECOND, expected_time, expires_time)"
     last() { sql "SELECT $row FROM dq_task ORDER BY id DESC LIMIT 1"; }
     same()
     {
@@ -242,8 +241,11 @@ dq_as()
     same "CALL dq_add('t', 'k', '', 90000, @id)" t --key k --in 90s
     same "CALL dq_add_options('t', 'k', 'body', '{\"delay_ms\": 1, \"max_attempts\": 7}', @id)" \
         t body --key k --in 1ms --max-attempts 7
-    same "CALL dq_add_options('t', NULL, 'body', '{\"delay_ms\": 0, \"attempted\": 2, \"max_attempts\": 3}', @id)" \
-        t body --in 0s --attempted 2 --max-attempts 3
+    same "CALL dq_add_options('t', NULL, '', '{\"delay_ms\": 9, \"attempted\": 2, \"expires_ms\": 8}', @id)" \
+        t --in 9ms --attempted 2 --expires 8ms
+    sql "CALL dq_add_options('t', NULL, '', '{\"expires_utc\": \"2031-01-02T03:04:05Z\"}', @id)"
+    is "expires_time = '2031-01-02 03:04:05'" 1
+    sandbox_clear
     same "CALL dq_add_options('t', NULL, 'body', NULL, @id)" t body
     row="tag, task_key, live, message_body, body_size, delay_time, expected_time"
     same "CALL dq_add_at('t', 'k', 'body', '2031-01-02 03:04:05.678', @id)" t body --key k --at 2031-01-02T03:04:05.678Z
@@ -317,9 +319,16 @@ dq_as()
         refused 'options: attempted: a number from 1 to' "CALL dq_add_options('t', NULL, '',
                  '{\"delay_ms\": 1, \"attempted\": $bad}', @id)"
     done
-    refused 'options: attempted: a number from 1 to max_attempts' \
+    refused 'options: attempted: a' \
         "CALL dq_add_options('t', NULL, '', '{\"delay_ms\": 1, \"attempted\": 3, \"max_attempts\": 3}', @id)"
     refused 'options: attempted: give delay_ms or utc' "CALL dq_add_options('t', NULL, '', '{\"attempted\": 3}', @id)"
+    for bad in 0 -1 '"x"' 1.5 316224000001; do
+        refused 'options: expires_ms: milliseconds' "CALL dq_add_options('t', NULL, '', '{\"expires_ms\": $bad}', @id)"
+    done
+    refused 'options: expires_ms and expires_utc cannot' \
+        "CALL dq_add_options('t', NULL, '', '{\"expires_ms\": 1, \"expires_utc\": \"2031-01-02 03:04:05\"}', @id)"
+    refused 'options: expires_utc: it would expire before' \
+        "CALL dq_add_options('t', NULL, '', '{\"delay_ms\": 1, \"expires_utc\": \"2001-01-02 03:04:05\"}', @id)"
     refused 'options: delay_ms and utc cannot' \
         "CALL dq_add_options('t', NULL, '', '{\"delay_ms\": 1, \"utc\": \"x\"}', @id)"
     refused 'utc: a time in UTC' "CALL dq_add_options('t', NULL, '', '{\"utc\": \"tomorrow\"}', @id)"

@@ -21,7 +21,7 @@ task()
 counted()
 {
     sql "INSERT INTO dq_minute VALUES ('$minute' - INTERVAL $2 MINUTE, '$1',
-         REPEAT('a', 16), $3, $4, $5, $6, $3, 1000, 2000, 4000, 4000, 0, 0, $3 - 1, 0, 0, 0, 0, 1, 0, 0, 0, 0,
+         REPEAT('a', 16), $3, $4, $5, $6, 0, $3, 1000, 2000, 4000, 4000, 0, 0, $3 - 1, 0, 0, 0, 0, 1, 0, 0, 0, 0,
          0, 0, 0, 0, 0, 0, $3 - 1, 1, 0, 0, 0, 0)"
 }
 
@@ -49,7 +49,7 @@ assert 2990 / 3665 <= k["done_per_s"] <= 2990 / 3595, k'
     run dq stats --tag known
     [[ ${lines[1]} =~ ^\(all\)\ +0\ +1\ +1\ +0 ]]
     [[ $output =~ what\ began\ and\ ended\ in\ the\ last\ 1h ]]
-    [[ $output =~ known\ +3000\ +[0-9]+ms\ +[0-9]+ms\ +[0-9]+ms\ +4s\ +[0-9]+ms\ +[0-9]+ms\ +2990\ +4\ +6\ +0\.8 ]]
+    [[ $output =~ known\ +3000\ +[0-9]+ms\ +[0-9]+ms\ +[0-9]+ms\ +4s\ +[0-9]+ms\ +[0-9]+ms\ +2990\ +4\ +6\ +0\ +0\.8 ]]
     [[ $output == *█* ]]
     sandbox_clear
     [[ $(dq stats -o ndjson) =~ ^\{\"tag\":null,\"pending\":0.*\"late_p50\":null ]]

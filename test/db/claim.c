@@ -1,8 +1,10 @@
 /* Taking due tasks: who wins, what a lost answer leaves, what limits and pauses do. */
 #include "harness.h"
 #include "store/db/db_connect.h"
+#include "store/work/expire_store.h"
 
 #include <inttypes.h>
+#include <pthread.h>
 #include <stdlib.h>
 
 static void claim_takes_what_is_due_in_order(void **state)
@@ -346,6 +348,89 @@ static void paused_tags_are_not_claimed(void **state)
     task_array_done(&won);
 }
 
+#define EXPIRING 400
+
+static void *cancel_expired(void *arg)
+{
+    struct db *other = arg;
+    struct rows_faults faults = {0};
+    struct peek_floor floor;
+    struct err why;
+    uint64_t count, sum = 0;
+
+    for (int64_t until = when_steady() + 60000; when_steady() < until;) {
+        floor = (struct peek_floor){0};
+        if (expire_store_cancel(other, &plain_ask, EXPIRING, &floor, &count, &faults, &why) == 0)
+            sum += count;
+        if (number(other, "SELECT COUNT(*) FROM dq_task WHERE status = 0") == 0)
+            break;
+    }
+    rows_faults_done(&faults);
+    return (void *)(uintptr_t)sum;
+}
+
+/* Each expires in a millisecond of its own, while one session claims and the other cancels. */
+static void a_task_that_expires_as_it_is_claimed_is_either_started_or_cancelled(void **state)
+{
+    struct claim_owner a = owner('a');
+    struct claim_ask ask = plain_ask;
+    struct task_array won = {0};
+    struct rows_faults faults = {0};
+    struct claim_seen saw;
+    pthread_t thread;
+    void *cancelled;
+    (void)state;
+    for (int i = 0; i < EXPIRING; i++)
+        add("t", NULL, -1000);
+    struct db *other = harness_db();
+    run(db,
+        "UPDATE dq_task SET expires_time = UTC_TIMESTAMP(3) + INTERVAL (id - (SELECT * FROM (SELECT"
+        " MIN(id) FROM dq_task) x)) * 1000 MICROSECOND");
+    assert_int_equal(pthread_create(&thread, NULL, cancel_expired, other), 0);
+    ask.limit = 2;
+    while (number(db, "SELECT COUNT(*) FROM dq_task WHERE status = 0")) {
+        int rc = claim_store_claim(db, &a, &ask, &won, &saw, &faults, &err);
+        assert_true(rc == 0 || rc == ERR_TRANSIENT);
+    }
+    pthread_join(thread, &cancelled);
+    assert_int_equal(won.count + (uintptr_t)cancelled, EXPIRING);
+    assert_int_equal(number(db, "SELECT COUNT(*) FROM dq_task WHERE status = 3 AND attempt = 1"),
+                     won.count);
+    assert_int_equal(number(db, "SELECT COUNT(*) FROM dq_task WHERE status = 4 AND attempt = 0"
+                                " AND claim_token IS NULL AND version = 1"
+                                " AND finish_time >= expires_time"),
+                     (uintptr_t)cancelled);
+    task_array_done(&won);
+    rows_faults_done(&faults);
+    db_free(other);
+}
+
+static void what_has_expired_is_skipped_and_counted(void **state)
+{
+    struct claim_owner a = owner('a');
+    struct claim_ask ask = plain_ask;
+    struct task_array won = {0};
+    struct claim_seen saw;
+    (void)state;
+    uint64_t id = add("t", NULL, -5000);
+    run(db, "UPDATE dq_task SET create_time = expected_time");
+    ask.expires_ms = 4000;
+    ok(claim_store_claim(db, &a, &ask, &won, &saw, NULL, &err));
+    assert_int_equal(won.count, 0);
+    assert_int_equal(saw.expired, 1);
+    assert_int_equal(saw.found + saw.lost + saw.left, 0);
+    ask.expires_ms = 3600000;
+    ok(claim_store_claim(db, &a, &ask, &won, &saw, NULL, &err));
+    assert_int_equal(won.count, 1);
+    assert_int_equal(won.items[0].expires_at, won.items[0].expected_at + 3600000);
+    assert_int_equal(number(db,
+                            "SELECT TIMESTAMPDIFF(SECOND, expected_time, expires_time) FROM dq_task"
+                            " WHERE id = %" PRIu64,
+                            id),
+                     3600);
+    task_array_done(&won);
+}
+
 static void what_is_due_soon_is_claimed_when_asked(void **state)
 {
     struct claim_owner a = owner('a');
@@ -378,6 +463,9 @@ int main(void)
         cmocka_unit_test_setup(long_bodies_stay_behind_until_asked_for, harness_setup),
         cmocka_unit_test_setup(global_limit_holds, harness_setup),
         cmocka_unit_test_setup(paused_tags_are_not_claimed, harness_setup),
+        cmocka_unit_test_setup(what_has_expired_is_skipped_and_counted, harness_setup),
+        cmocka_unit_test_setup(a_task_that_expires_as_it_is_claimed_is_either_started_or_cancelled,
+                               harness_setup),
         cmocka_unit_test_setup(what_is_due_soon_is_claimed_when_asked, harness_setup),
     };
     return cmocka_run_group_tests(tests, harness_group, harness_group_end);

@@ -39,6 +39,8 @@ static void every_event_has_its_row(void **state)
         {TASK_TAKE_BACK, TASK_BIT(TASK_RUNNING), TASK_PENDING, 0, false, false, false, DUE_APART,
          HISTORY_ALWAYS},
         {TASK_CANCEL, TASK_LIVE, TASK_CANCELLED, 0, false, false, false, DUE_KEPT, HISTORY_ALWAYS},
+        {TASK_EXPIRE, TASK_BIT(TASK_PENDING), TASK_CANCELLED, 0, false, false, false, DUE_KEPT,
+         HISTORY_NONE},
         {TASK_RETRY, TASK_FINISHED, TASK_PENDING, 0, true, false, false, DUE_GIVEN, HISTORY_NONE},
         {TASK_RESCHEDULE, TASK_BIT(TASK_PENDING), TASK_PENDING, 0, false, false, false, DUE_GIVEN,
          HISTORY_NONE},

@@ -51,12 +51,12 @@ void history_done(struct history *h)
 
 /* The first ones are no acts. */
 static const char *const names[] = {
-    "started",  "done",     "failed", "added",  "cancelled",  "dqd-start", "dqd-end",
-    "dqd-lost", "dqd-back", "cancel", "retry",  "reschedule", "run-now",   "delete",
-    "purge",    "replace",  "again",  "import", "pause",      "resume",    "init",
+    "started",  "done",     "expired", "failed", "added",      "cancelled", "dqd-start", "dqd-end",
+    "dqd-lost", "dqd-back", "cancel",  "retry",  "reschedule", "run-now",   "delete",    "purge",
+    "replace",  "again",    "import",  "pause",  "resume",     "init",
 };
 #define NAME_COUNT (sizeof names / sizeof names[0])
-#define FIRST_ACT 9
+#define FIRST_ACT 10
 
 bool history_knows(const char *event, size_t len)
 {
@@ -238,6 +238,7 @@ static void take_minute(struct reading *w, const struct minute_row *m)
     w->step_at = m->at;
     add_count(w, "started", tag, m->first_at, m->counts.started);
     add_count(w, "done", tag, m->first_at, m->counts.done);
+    add_count(w, "expired", tag, m->first_at, m->counts.expired);
 }
 
 static int read_minutes(struct db *db, struct reading *w, struct err *err)
@@ -287,7 +288,9 @@ int history_read(struct db *db, const struct history_ask *ask, struct history *r
     if (rc == 0 && !ask->who_glob && history_wants(ask, "failed"))
         rc = failure_list(db, &lately, take_failure, &w, &failures_at, err);
     end_minute(&w);
-    if (rc == 0 && !ask->who_glob && (history_wants(ask, "started") || history_wants(ask, "done")))
+    if (rc == 0 && !ask->who_glob &&
+        (history_wants(ask, "started") || history_wants(ask, "done") ||
+         history_wants(ask, "expired")))
         rc = read_minutes(db, &w, err);
     history_keep(ret, ask);
     if (ret->count)
@@ -350,7 +353,9 @@ static void add_task(struct history *h, const struct task *t, bool cancelled_by_
 {
     char *key = t->key ? mem_printf("key %s", t->key) : NULL;
     add_end(h, t, t->create_at, "added", key);
-    if (t->status == TASK_CANCELLED && !cancelled_by_act)
+    if (task_has_expired(t->status, t->error))
+        add_end(h, t, t->finish_at, "expired", t->error);
+    else if (t->status == TASK_CANCELLED && !cancelled_by_act)
         add_end(h, t, t->finish_at, "cancelled", "by an application");
     free(key);
 }

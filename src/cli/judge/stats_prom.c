@@ -82,6 +82,8 @@ static void put_period(struct buf *b, const struct stats *s, const struct stats_
          offsetof(struct counts, failed)},
         {"dq_period_retried", "Attempts that failed in the period, whose task runs again.",
          offsetof(struct counts, retried)},
+        {"dq_period_expired", "Tasks that were cancelled in the period because they expired.",
+         offsetof(struct counts, expired)},
     };
     static const struct {
         unsigned percent;

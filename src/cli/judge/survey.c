@@ -31,6 +31,7 @@ void survey_add(struct survey *s, const struct task *t)
     s->tasks++;
     s->running += t->status == TASK_RUNNING;
     s->again += t->again_at != TASK_TIME_NONE;
+    s->expiring += t->expires_at != TASK_TIME_NONE;
     if (s->sample_count < SURVEY_SAMPLES)
         s->samples[s->sample_count++] = t->id;
 }

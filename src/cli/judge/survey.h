@@ -19,6 +19,7 @@ struct survey { /* initialize with {0}, free with survey_done */
     size_t count, cap;
     struct index index;               /* of the tags */
     uint64_t tasks, running, again;   /* again: of the running ones, were added again meanwhile */
+    uint64_t expiring;                /* have a time at which they expire */
     uint64_t samples[SURVEY_SAMPLES]; /* ids of the first ones */
     size_t sample_count;
 };

@@ -22,6 +22,7 @@
     X(DONE, "done")                  \
     X(FAILED, "failed")              \
     X(CANCELLED, "cancelled")        \
+    X(EXPIRED, "expired")            \
     X(RUNS, "runs")                  \
     X(LEASE, "lease")                \
     X(NOT_DUE, "not_due")            \
@@ -94,8 +95,10 @@ static void finished(const struct why_facts *f, struct why *w)
 {
     static const int causes[TASK_STATUS_COUNT] = {
         [TASK_DONE] = CAUSE_DONE, [TASK_FAILED] = CAUSE_FAILED, [TASK_CANCELLED] = CAUSE_CANCELLED};
-    struct why_line *l =
-        cause(w, causes[f->status], mem_printf("it is %s", task_status_name(f->status)), NULL);
+    struct why_line *l = task_has_expired(f->status, f->error)
+                             ? cause(w, CAUSE_EXPIRED, mem_strdup("it has expired"), NULL)
+                             : cause(w, causes[f->status],
+                                     mem_printf("it is %s", task_status_name(f->status)), NULL);
     if (f->error)
         l->detail = mem_strdup(f->error);
     if (f->status != TASK_DONE)
@@ -207,6 +210,12 @@ static void time_and_pause(const struct why_facts *f, struct why *w)
     }
     if (f->due_in_ms > 0)
         help(w, mem_printf("dq run-now %" PRIu64, f->id));
+    if (f->expires_at > f->now_at)
+        rule_out(w,
+                 mem_printf("expiry (in %s)", when_format_rough(text, f->expires_at - f->now_at)));
+    else if (f->expires_at)
+        cause(w, CAUSE_EXPIRED, mem_strdup("it has expired: it is not started, but cancelled"),
+              mem_strdup("expired"));
     struct limit_answer a = limit_ask(&f->limit, 0, f->now_at);
     if (a.why != LIMIT_PAUSED) {
         rule_out(w, mem_strdup("a pause"));

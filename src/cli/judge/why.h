@@ -52,6 +52,7 @@ struct why_facts {
     struct limit limit; /* of its tag; why_fleet_see sets what runs */
     const char *paused_by;
     int64_t now_at;
+    int64_t expires_at; /* 0: it does not */
     /* tasks before it; if more than before_most, there may be any number more */
     uint64_t before, before_most;
     uint64_t tasks;      /* of the tag, that run or are claimed, on all hosts */

@@ -188,10 +188,11 @@ static int flush_chunk(struct bulk *b, struct err *err)
 {
     struct chunk *k = b->filling;
     int64_t now_at;
+    size_t i;
     int rc = finish_chunk(b, err);
     if (rc < 0)
         return rc;
-    for (size_t i = 0; i < k->count; i++) {
+    for (i = 0; i < k->count; i++) {
         const struct bulk_line *item = &k->items[i];
         k->tasks[i] = item->task;
         k->tasks[i].tag = k->arena.data + item->tag;
@@ -199,11 +200,15 @@ static int flush_chunk(struct bulk *b, struct err *err)
         k->tasks[i].body = k->arena.data + item->body;
         k->tasks[i].act = b->act.actor ? &b->act.event : NULL;
         if (item->task.attempt && (rc = set_wait(b, item->timed, &k->tasks[i], err)) < 0)
-            return err_prefix(err, "%s:%" PRIu64, b->lines.name, item->line);
+            break;
         spread(b, &k->tasks[i]);
+        if ((rc = bulk_line_check_expiry(b->c, &k->tasks[i], err)) < 0)
+            break;
         if (b->for_people && b->tags.count < TAGS_MOST)
             survey_add(&b->tags, &(struct task){.tag = k->arena.data + item->tag});
     }
+    if (rc < 0)
+        return err_prefix(err, "%s:%" PRIu64, b->lines.name, k->items[i].line);
     k->last_line = b->lines.number;
     k->bytes = b->lines.bytes;
     k->bad = SIZE_MAX;

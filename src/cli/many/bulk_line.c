@@ -27,6 +27,8 @@ enum field {
     FIELD_EXPECTED, /* as list prints it */
     FIELD_MAX_ATTEMPTS,
     FIELD_ATTEMPTED,
+    FIELD_EXPIRES,
+    FIELD_EXPIRES_AT,
     FIELD_COUNT,
     FIELD_WHEN = FIELD_COUNT, /* TSV, CSV: an in or an at, by its look */
     FIELD_IGNORED
@@ -38,7 +40,8 @@ static const struct json_member members[] = {
     [FIELD_BODY] = {"body", JSON_BYTES, false}, [FIELD_IN] = {"in", JSON_TEXT, false},
     [FIELD_AT] = {"at", JSON_TEXT, false},      [FIELD_EXPECTED] = {"expected", JSON_TEXT, false},
     [FIELD_MAX_ATTEMPTS] = {"max_attempts", JSON_INT, false},
-    [FIELD_ATTEMPTED] = {"attempted", JSON_INT, false},
+    [FIELD_ATTEMPTED] = {"attempted", JSON_INT, false}, [FIELD_EXPIRES] = {"expires", JSON_TEXT, false},
+    [FIELD_EXPIRES_AT] = {"expires_at", JSON_TEXT, false},
 };
 /* clang-format on */
 
@@ -85,6 +88,51 @@ void bulk_line_done(struct bulk_line_parser *p)
 
 /* ---- from values to a task ---- */
 
+int bulk_line_check_expiry(struct cmd_context *c, const struct task_new *t, struct err *err)
+{
+    int64_t due_at = t->expected_at, now_at = 0;
+    int rc = 0;
+
+    if (!t->expires_at || (due_at == TASK_TIME_NONE && !c->db && c->now_at == TASK_TIME_NONE))
+        return 0;
+    if (due_at == TASK_TIME_NONE && (rc = cmd_now(c, &now_at, err)) == 0)
+        due_at = now_at + t->delay_ms;
+    if (rc == 0 && t->expires_at <= due_at)
+        rc = err_set(err, ERR_DATA, "it would expire before it is due");
+    return rc;
+}
+
+static int read_instant(struct bulk_line_parser *p, const char *text, int64_t *ret, struct err *err)
+{
+    int64_t now_at = 0;
+    int rc = 0;
+
+    if (cmd_time_is_relative(text)) {
+        if (!p->c->db && p->c->now_at == TASK_TIME_NONE)
+            return err_set(
+                err, ERR_DATA,
+                "--sql asks no database what time it is: use \"in\", or \"at\" with a date");
+        rc = cmd_now(p->c, &now_at, err);
+    }
+    return rc < 0 ? rc : when_parse_instant(text, now_at, ret, err);
+}
+
+static int set_expiry(struct bulk_line_parser *p, const struct json_value *v, struct task_new *ret,
+                      struct err *err)
+{
+    const struct json_value *in = &v[FIELD_EXPIRES], *at = &v[FIELD_EXPIRES_AT];
+
+    ret->expires_at = ret->expires_ms = 0;
+    if (in->present && at->present)
+        return err_set(err, ERR_DATA, "\"expires\" and \"expires_at\" cannot be combined");
+    if (at->present)
+        return read_instant(p, at->text, &ret->expires_at, err);
+    int rc = in->present ? when_parse_duration(in->text, &ret->expires_ms, err) : 0;
+    if (rc == 0 && in->present && !ret->expires_ms)
+        rc = err_set(err, ERR_DATA, "\"expires\" must be longer than 0");
+    return rc;
+}
+
 static int set_times(struct bulk_line_parser *p, const struct json_value *v, struct task_new *ret,
                      struct err *err)
 {
@@ -98,17 +146,7 @@ static int set_times(struct bulk_line_parser *p, const struct json_value *v, str
         return when_parse_duration(in->text, &ret->delay_ms, err);
     if (!at->present)
         return 0;
-    int64_t now_at = 0;
-    if (cmd_time_is_relative(at->text)) {
-        if (!p->c->db && p->c->now_at == TASK_TIME_NONE)
-            return err_set(
-                err, ERR_DATA,
-                "--sql asks no database what time it is: use \"in\", or \"at\" with a date");
-        int rc = cmd_now(p->c, &now_at, err);
-        if (rc < 0)
-            return rc;
-    }
-    return when_parse_instant(at->text, now_at, &ret->expected_at, err);
+    return read_instant(p, at->text, &ret->expected_at, err);
 }
 
 static size_t arena_add(struct buf *arena, const char *text, size_t len)
@@ -133,6 +171,8 @@ static int set_item(struct bulk_line_parser *p, const struct json_value *v, stru
                          (long long)v[i].number, UINT32_MAX);
     if (rc == 0)
         rc = set_times(p, v, &ret->task, err);
+    if (rc == 0)
+        rc = set_expiry(p, v, &ret->task, err);
     if (rc < 0)
         return rc;
     ret->task.max_attempts = max->present ? (uint32_t)max->number : 0;
@@ -290,7 +330,7 @@ static int take_columns(struct bulk_line_parser *p, const struct fields *f, stru
         if (column < 0)
             return err_set(
                 err, ERR_DATA,
-                "heading: \"%.40s\" is not one of tag, when, in, at, key, body, max_attempts, attempted, or a column of dq list",
+                "heading: \"%.40s\" is not one of the fields of add --from, such as tag, at or body, or a column of dq list",
                 name);
         if (column != FIELD_IGNORED && seen[column])
             return err_set(err, ERR_DATA, "heading: \"%s\" appears twice", name);

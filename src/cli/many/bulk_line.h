@@ -43,6 +43,9 @@ bool bulk_line_is_csv(const char *line, size_t len);
  * over. 1 yes, 0 no, ERR_DATA for an unknown column or without the column tag. */
 int bulk_line_heading(struct bulk_line_parser *p, const char *line, size_t len, struct err *err)
     __attribute__((warn_unused_result));
+/* ERR_DATA for a task that expires before it is due. Asks the clock if its time is relative. */
+int bulk_line_check_expiry(struct cmd_context *c, const struct task_new *t, struct err *err)
+    __attribute__((warn_unused_result));
 /* One line, not blank. Appends its texts to the arena, also when it fails. ERR_DATA, without file
  * and line number. */
 int bulk_line_parse(struct bulk_line_parser *p, const char *line, size_t len, struct buf *arena,

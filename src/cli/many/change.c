@@ -221,6 +221,11 @@ static void say_when(const struct change *ch)
         cmd_put_instant(&due, ch->change.expected_at);
         cmd_note(ch->c, "due %s", due.data);
     }
+    if (!ch->deletes && task_transition(ch->change.event)->due == DUE_GIVEN && ch->survey.expiring)
+        cmd_note(ch->c,
+                 ch->change.moves_expiry ? "%" PRIu64 " of them expire: that time moves along"
+                                         : "%" PRIu64 " of them would expire: they do not any more",
+                 ch->survey.expiring);
     if (ch->values->over_ms > 0)
         cmd_note(ch->c, "spread evenly over %s", when_format_duration(over, ch->values->over_ms));
     buf_done(&due);
@@ -345,7 +350,8 @@ int change_run(struct cmd_context *c, const struct change_values *v, const struc
                         .change = {.event = (enum task_event)r->event,
                                    .expected_at = TASK_TIME_NONE,
                                    .delay_ms = MAX(v->in_ms, 0),
-                                   .over_ms = MAX(v->over_ms, 0)}};
+                                   .over_ms = MAX(v->over_ms, 0),
+                                   .moves_expiry = r->moves_expiry}};
     ch.from = ch.deletes ? TASK_FINISHED : task_transition(ch.change.event)->from;
     bool filter = select_given(&v->select) || v->select.statuses != 0 || v->limit >= 0;
     if (c->operand_count > 0 && filter)

@@ -40,6 +40,7 @@ struct change_request {
     int event;               /* enum task_event, or CHANGE_DELETE */
     unsigned by_default;     /* states that a filter without --status means; 0: all allowed */
     const char *verb, *past; /* "cancel", "cancelled" */
+    bool moves_expiry;       /* see struct task_change */
 };
 /* Changes the tasks that the operands name or, without operands, those that match the filter. Each
  * id that cannot be changed is reported on a line of its own, and the exit status is then 1; the

@@ -19,8 +19,8 @@
 #include <unistd.h>
 
 struct add_values {
-    int64_t in_ms, max_attempts, attempted, skip, over_ms, retry_for_ms;
-    struct cmd_when at;
+    int64_t in_ms, max_attempts, attempted, skip, over_ms, retry_for_ms, expires_ms;
+    struct cmd_when at, expires_at;
     const char *key, *from;
     int on_conflict, format;
     bool debounce, dry_run, sql;
@@ -108,7 +108,8 @@ static int make_task(struct cmd_context *c, const struct add_values *v, struct b
                              .expected_at = TASK_TIME_NONE,
                              .delay_ms = v->in_ms > 0 ? v->in_ms : 0,
                              .max_attempts = v->max_attempts > 0 ? (uint32_t)v->max_attempts : 0,
-                             .attempt = v->attempted > 0 ? (uint32_t)v->attempted : 0};
+                             .attempt = v->attempted > 0 ? (uint32_t)v->attempted : 0,
+                             .expires_ms = v->expires_ms > 0 ? v->expires_ms : 0};
     int rc = task_check_tag(ret->tag, strlen(ret->tag), err);
     if (rc == 0 && ret->key)
         rc = task_check_key(ret->key, strlen(ret->key), err);
@@ -120,10 +121,14 @@ static int make_task(struct cmd_context *c, const struct add_values *v, struct b
         rc = cmd_open(c, v->dry_run ? CMD_NOTHING : CMD_DB, err);
     if (rc == 0)
         rc = cmd_resolve(c, &v->at, &ret->expected_at, err);
+    if (rc == 0 && v->expires_at.text)
+        rc = cmd_resolve(c, &v->expires_at, &ret->expires_at, err);
     if (rc == 0 && c->operand_count <= 1) /* it may have come meanwhile */
         rc = body_check_input(err);
     if (rc == 0 && ret->attempt)
         rc = set_wait(c, v->in_ms >= 0 || v->at.text, ret, err);
+    if (rc == 0)
+        rc = bulk_line_check_expiry(c, ret, err);
     ret->body = body->data ? body->data : "";
     ret->body_size = body->len;
     return rc;
@@ -228,19 +233,24 @@ static int run(struct cmd_context *c, const void *values, struct err *err)
 {
     const struct add_values *v = values;
     bool one_only = v->in_ms >= 0 || v->at.text || v->key || v->max_attempts >= 0 ||
-                    v->attempted >= 0 || c->operand_count > 0;
+                    v->attempted >= 0 || v->expires_ms >= 0 || v->expires_at.text ||
+                    c->operand_count > 0;
     if (v->sql && c->output >= 0)
         return err_set(err, ERR_USAGE, "--sql prints SQL: -o %s is not available with it",
                        out_format_names[c->output]);
     if (v->debounce && v->on_conflict != KEY_AGAIN)
         return err_set(err, ERR_USAGE, "--debounce needs --key-conflict again");
+    if (v->expires_ms == 0)
+        return err_set(err, ERR_USAGE, "--expires must be longer than 0, such as 10m");
     if (!v->from) {
         if (c->operand_count == 0)
             return err_set(err, ERR_USAGE,
                            "missing argument: dq add TAG [BODY], or dq add --from FILE");
-        if (v->sql && v->at.text && cmd_time_is_relative(v->at.text))
-            return err_set(err, ERR_USAGE,
-                           "--sql asks no database what time it is: use --in, or --at with a date");
+        if (v->sql && ((v->at.text && cmd_time_is_relative(v->at.text)) ||
+                       (v->expires_at.text && cmd_time_is_relative(v->expires_at.text))))
+            return err_set(
+                err, ERR_USAGE,
+                "--sql asks no database what time it is: use --in and --expires, or a time with a date");
         return add_one(c, v, err);
     }
     if (one_only)
@@ -276,6 +286,8 @@ static const struct cmd_option options[] = {
     {"debounce", 0, CMD_FLAG, FIELD(debounce), NULL, "with --key-conflict again: of two times, the later one counts", NULL, 0},
     {"max-attempts", 0, CMD_COUNT, FIELD(max_attempts), "N",
      "fail after N attempts; default: one more than the waits in the handler's retry list", NULL, 1},
+    {"expires", 0, CMD_DURATION, FIELD(expires_ms), "D", "cancel it if it has not started within D after it was due", NULL, 0},
+    {"expires-at", 0, CMD_INSTANT, FIELD(expires_at), "TIME", "cancel it if it has not started by TIME", NULL, 0},
     {"attempted", 0, CMD_COUNT, FIELD(attempted), "N", "you have tried N times already: go on with the next wait of the retry list",
      NULL, 1},
     {"from", 'f', CMD_TEXT, FIELD(from), "FILE", "add every line of FILE (- is standard input)", NULL, 0},
@@ -299,13 +311,13 @@ const struct cmd cmd_add = {
         "Prints the id and, on standard error, when the task is due. The handler reads the body from its standard input. BODY is "
         "the body itself, - takes it from standard input, @FILE from a file; without one it is empty, and it is an error if "
         "standard input has data.\n"
-        "FILE has one task per line. NDJSON has the members tag, body (or body_base64), key, in or at, max_attempts, attempted. "
-        "TSV has the columns tag, in or at, key, body, or "
+        "FILE has one task per line. NDJSON has the members tag, body (or body_base64), key, in or at, max_attempts, attempted, "
+        "expires or expires_at. TSV has the columns tag, in or at, key, body, or "
         "those named by a first line that begins with \"tag\"; \\t \\n \\r \\\\ and \\xHH "
         "stand for bytes. CSV has the columns that its first line names. Lines are added in chunks of up to " TEXT_OF(
             TASK_CHUNK_ROWS) " lines, each whole or not at all.",
     CMD_OPTIONS(options),
-    .exclusive = "in at, sql dry-run",
+    .exclusive = "in at, expires expires-at, sql dry-run",
     .requires = "skip from, format from, over from",
     .values_size = sizeof(struct add_values),
     .min_operands = 0,

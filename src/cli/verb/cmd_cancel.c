@@ -7,7 +7,7 @@
 
 static int run(struct cmd_context *c, const void *values, struct err *err)
 {
-    const struct change_request request = {TASK_CANCEL, 0, "cancel", "cancelled"};
+    const struct change_request request = {TASK_CANCEL, 0, "cancel", "cancelled", false};
     return change_run(c, values, &request, err);
 }
 

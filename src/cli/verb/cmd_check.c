@@ -29,7 +29,7 @@ static const char *const status_names[] = {"OK", "WARNING", "CRITICAL", "UNKNOWN
 #define TAGS_NAMED 3 /* of each kind; the others are counted */
 
 struct check_values {
-    const char *tag, *max_failed;
+    const char *tag, *max_failed, *max_expired;
     int64_t max_late_ms, max_pending, max_running_ms, min_dqds;
 };
 
@@ -53,33 +53,38 @@ __attribute__((format(printf, 3, 4))) static void add_problem(struct finding *f,
 /* ---- the limits */
 
 struct limits {
-    int64_t late_ms, pending, failed; /* -1: none */
-    int64_t failed_ms;                /* failed: in this time */
-    int64_t dqds;                     /* at least; -1: none */
+    int64_t late_ms, pending; /* -1: none */
+    struct rate {
+        int64_t most, in_ms; /* -1: none; in this time */
+    } failed, expired;
+    int64_t dqds; /* at least; -1: none */
 };
 
 /* "10" or "10/1h". */
-static int parse_failed(const char *text, struct limits *ret, struct err *err)
+static int parse_rate(const char *option, const char *text, struct rate *ret, struct err *err)
 {
     char *end = NULL;
     struct err why = {0};
 
+    *ret = (struct rate){-1, WHEN_HOUR};
+    if (!text)
+        return 0;
     errno = 0;
-    ret->failed = isdigit((unsigned char)text[0]) ? strtoll(text, &end, 10) : -1;
-    ret->failed_ms = WHEN_HOUR;
-    if (end && *end == '/' && when_parse_duration(end + 1, &ret->failed_ms, &why) < 0)
-        return err_set(err, ERR_USAGE, "--max-failed: %s", why.text);
-    if (!end || errno || (*end && *end != '/') || ret->failed_ms < WHEN_MINUTE)
+    ret->most = isdigit((unsigned char)text[0]) ? strtoll(text, &end, 10) : -1;
+    if (end && *end == '/' && when_parse_duration(end + 1, &ret->in_ms, &why) < 0)
+        return err_set(err, ERR_USAGE, "%s: %s", option, why.text);
+    if (!end || errno || (*end && *end != '/') || ret->in_ms < WHEN_MINUTE)
         return err_set(err, ERR_USAGE,
-                       "--max-failed %s: give a number, and a time of a minute or more: 10/1h",
-                       text);
+                       "%s %s: give a number, and a time of a minute or more: 10/1h", option, text);
     return 0;
 }
 
 static int read_limits(const struct check_values *v, struct limits *ret, struct err *err)
 {
-    *ret = (struct limits){v->max_late_ms, v->max_pending, -1, WHEN_HOUR, v->min_dqds};
-    return v->max_failed ? parse_failed(v->max_failed, ret, err) : 0;
+    *ret =
+        (struct limits){.late_ms = v->max_late_ms, .pending = v->max_pending, .dqds = v->min_dqds};
+    int rc = parse_rate("--max-failed", v->max_failed, &ret->failed, err);
+    return rc < 0 ? rc : parse_rate("--max-expired", v->max_expired, &ret->expired, err);
 }
 
 /* ---- what is wrong */
@@ -88,7 +93,7 @@ static int read_limits(const struct check_values *v, struct limits *ret, struct 
 struct numbers {
     int64_t late_ms;
     int64_t running_ms, most_running_ms; /* of the task that runs longest; its limit, -1: none */
-    uint64_t pending, failed;
+    uint64_t pending, failed, expired;
 };
 
 static int64_t late_of(const struct tag_info *t, int64_t now_at)
@@ -225,13 +230,19 @@ static int check_running(struct cmd_context *c, const struct check_values *v, in
     return rc;
 }
 
-static void check_numbers(struct finding *f, const struct limits *limits, const struct numbers *n)
+static void check_rate(struct finding *f, const struct rate *r, uint64_t n, const char *what)
 {
     char text[WHEN_TEXT_SIZE];
 
-    if (limits->failed >= 0 && n->failed > (uint64_t)limits->failed)
-        add_problem(f, STATUS_CRITICAL, "%" PRIu64 " tasks failed in %s, more than %" PRId64,
-                    n->failed, when_format_rough(text, limits->failed_ms), limits->failed);
+    if (r->most >= 0 && n > (uint64_t)r->most)
+        add_problem(f, STATUS_CRITICAL, "%" PRIu64 " tasks %s in %s, more than %" PRId64, n, what,
+                    when_format_rough(text, r->in_ms), r->most);
+}
+
+static void check_numbers(struct finding *f, const struct limits *limits, const struct numbers *n)
+{
+    check_rate(f, &limits->failed, n->failed, "failed");
+    check_rate(f, &limits->expired, n->expired, "expired");
     if (limits->pending >= 0 && n->pending > (uint64_t)limits->pending)
         add_problem(f, STATUS_CRITICAL, "%" PRIu64 " tasks are pending, more than %" PRId64,
                     n->pending, limits->pending);
@@ -288,13 +299,17 @@ static void put_line(const struct finding *f, const struct limits *limits, const
     buf_str(&line, " | ");
     put_time(&line, "late", n->late_ms, limits->late_ms);
     buf_printf(&line, " failed=%" PRIu64, n->failed);
-    put_limit(&line, limits->failed);
+    put_limit(&line, limits->failed.most);
     buf_printf(&line, " pending=%" PRIu64, n->pending);
     put_limit(&line, limits->pending);
     buf_printf(&line, " dqds=%zu;;", fleet->alive);
     if (limits->dqds >= 0)
         buf_printf(&line, "%" PRId64 ":", limits->dqds);
     buf_str(&line, ";0");
+    if (limits->expired.most >= 0) {
+        buf_printf(&line, " expired=%" PRIu64, n->expired);
+        put_limit(&line, limits->expired.most);
+    }
     if (n->most_running_ms >= 0)
         put_time(&line, " running", n->running_ms, n->most_running_ms);
     buf_chr(&line, '\n');
@@ -309,26 +324,26 @@ static void put_json(const struct finding *f, const struct numbers *n, const str
     buf_printf(&b, "{\"status\":\"%s\",\"text\":", status_names[f->status]);
     json_put_string(&b, text, strlen(text));
     if (n)
-        buf_printf(
-            &b, ",\"late\":%" PRId64 ",\"failed\":%" PRIu64 ",\"pending\":%" PRIu64 ",\"dqds\":%zu",
-            n->late_ms, n->failed, n->pending, fleet->alive);
+        buf_printf(&b,
+                   ",\"late\":%" PRId64 ",\"failed\":%" PRIu64 ",\"expired\":%" PRIu64
+                   ",\"pending\":%" PRIu64 ",\"dqds\":%zu",
+                   n->late_ms, n->failed, n->expired, n->pending, fleet->alive);
     if (n && n->most_running_ms >= 0)
         buf_printf(&b, ",\"running\":%" PRId64, n->running_ms);
     buf_str(&b, "}\n");
     out_take(&b);
 }
 
-static int count_failed(struct cmd_context *c, const struct check_values *v,
-                        const struct limits *limits, uint64_t *ret, struct err *err)
+static int count(struct cmd_context *c, const struct check_values *v, const struct rate *r,
+                 size_t offset, uint64_t *ret, struct err *err)
 {
     struct minute_answer a;
-    int rc =
-        minute_store_read(c->db, &(struct minute_ask){v->tag, limits->failed_ms, 0, 0}, &a, err);
+    int rc = minute_store_read(c->db, &(struct minute_ask){v->tag, r->in_ms, 0, 0}, &a, err);
 
     if (rc < 0)
         return rc;
     for (size_t i = 0; i < a.count; i++)
-        *ret += a.rows[i].counts.failed;
+        *ret += *(const uint64_t *)((const char *)&a.rows[i].counts + offset);
     minute_store_free(a.rows, a.count);
     return 0;
 }
@@ -339,25 +354,27 @@ static int look(struct cmd_context *c, const struct check_values *v, const struc
     struct fleet fleet = {0};
     struct tag_info *tags = NULL;
     struct numbers n = {.most_running_ms = v->max_running_ms};
-    size_t count = 0;
+    size_t tag_count = 0;
     int64_t now_at = 0;
     int rc = cmd_open(c, CMD_SCHEMA, err);
 
     if (rc == 0)
         rc = fleet_load(c->db, &fleet, err);
     if (rc == 0)
-        rc = tag_store_list(c->db, v->tag, &(struct tag_count_how){.exact = false}, &tags, &count,
-                            &now_at, err);
+        rc = tag_store_list(c->db, v->tag, &(struct tag_count_how){.exact = false}, &tags,
+                            &tag_count, &now_at, err);
     if (rc == 0)
-        rc = count_failed(c, v, limits, &n.failed, err);
+        rc = count(c, v, &limits->failed, offsetof(struct counts, failed), &n.failed, err);
+    if (rc == 0)
+        rc = count(c, v, &limits->expired, offsetof(struct counts, expired), &n.expired, err);
     if (rc == 0) {
-        for (size_t i = 0; i < count; i++) {
+        for (size_t i = 0; i < tag_count; i++) {
             n.late_ms = MAX(n.late_ms, late_of(&tags[i], now_at));
             n.pending += tags[i].count[TASK_PENDING];
         }
         check_fleet(f, limits, &fleet);
-        check_late(f, limits, &fleet, tags, count, now_at);
-        check_served(f, &fleet, tags, count);
+        check_late(f, limits, &fleet, tags, tag_count, now_at);
+        check_served(f, &fleet, tags, tag_count);
         check_numbers(f, limits, &n);
         if (v->max_running_ms >= 0)
             rc = check_running(c, v, now_at, f, &n.running_ms, err);
@@ -366,7 +383,7 @@ static int look(struct cmd_context *c, const struct check_values *v, const struc
         put_json(f, &n, &fleet, f->problems.len ? f->problems.data : "");
     else if (rc == 0)
         put_line(f, limits, &n, &fleet);
-    tag_store_free(tags, count);
+    tag_store_free(tags, tag_count);
     fleet_done(&fleet);
     return rc;
 }
@@ -404,6 +421,7 @@ static int run(struct cmd_context *c, const void *values, struct err *err)
 static const struct cmd_option options[] = {
     {"max-late", 0, CMD_DURATION, FIELD(max_late_ms), "D", "critical if a task is later than this", NULL, 0},
     {"max-failed", 0, CMD_TEXT, FIELD(max_failed), "N[/D]", "critical if more tasks failed in the last D; default: 1h", NULL, 0},
+    {"max-expired", 0, CMD_TEXT, FIELD(max_expired), "N[/D]", "critical if more tasks expired in the last D; default: 1h", NULL, 0},
     {"max-running", 0, CMD_DURATION, FIELD(max_running_ms), "D", "critical if a task has run for longer than this", NULL, 0},
     {"max-pending", 0, CMD_COUNT, FIELD(max_pending), "N", "critical if more tasks are pending", NULL, 0},
     {"min-dqds", 0, CMD_COUNT, FIELD(min_dqds), "N", "critical if fewer dqds are alive; default: 1", NULL, 1},
@@ -416,7 +434,8 @@ const struct cmd cmd_check = {
     .group = "look",
     .summary = "print one line for monitoring, with an exit status",
     .usage =
-        "[--max-late D] [--max-failed N[/D]] [--max-pending N] [--min-dqds N] [--max-running D] [--tag GLOB]",
+        "[--max-late D] [--max-failed N[/D]] [--max-expired N[/D]] [--max-pending N] [--min-dqds N] "
+        "[--max-running D] [--tag GLOB]",
     .details =
         "Exits with 0 if all is well, 1 for a warning, 2 if it is critical, 3 if that is unknown. Always critical: no dqd is "
         "alive, or none serves a tag that has due tasks. A warning: a tag rests because its handler cannot be started, or "

@@ -6,7 +6,7 @@
 
 static int run(struct cmd_context *c, const void *values, struct err *err)
 {
-    const struct change_request request = {CHANGE_DELETE, 0, "delete", "deleted"};
+    const struct change_request request = {CHANGE_DELETE, 0, "delete", "deleted", false};
     return change_run(c, values, &request, err);
 }
 

@@ -9,7 +9,7 @@ static int run(struct cmd_context *c, const void *values, struct err *err)
     const struct change_values *v = values;
     if (v->in_ms < 0 && !v->at.text)
         return err_set(err, ERR_USAGE, "no new time given; use --in D or --at TIME");
-    const struct change_request request = {TASK_RESCHEDULE, 0, "reschedule", "rescheduled"};
+    const struct change_request request = {TASK_RESCHEDULE, 0, "reschedule", "rescheduled", true};
     return change_run(c, values, &request, err);
 }
 
@@ -25,7 +25,7 @@ const struct cmd cmd_reschedule = {
     .summary = "change the time of pending tasks",
     .usage =
         "ID... {--in D | --at TIME} [--over D]\n[FILTER]... {--in D | --at TIME} [--over D] [--dry-run] [-y]",
-    .details = CHANGE_DETAILS,
+    .details = "The time at which a task expires moves along.\n" CHANGE_DETAILS,
     CMD_OPTIONS(options),
     .exclusive = "in at",
     .values_size = sizeof(struct change_values),

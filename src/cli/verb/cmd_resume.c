@@ -57,8 +57,10 @@ static int agree(struct cmd_context *c, const char *tag, size_t count, struct er
 static int spread(struct cmd_context *c, struct event_act *act, int64_t over_ms,
                   const struct targets *due, struct err *err)
 {
-    const struct task_change change = {
-        .event = TASK_RESCHEDULE, .expected_at = TASK_TIME_NONE, .over_ms = over_ms};
+    const struct task_change change = {.event = TASK_RESCHEDULE,
+                                       .expected_at = TASK_TIME_NONE,
+                                       .over_ms = over_ms,
+                                       .moves_expiry = true};
     struct task_changed done = {0};
     char text[WHEN_TEXT_SIZE];
 

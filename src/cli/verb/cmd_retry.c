@@ -6,7 +6,8 @@
 
 static int run(struct cmd_context *c, const void *values, struct err *err)
 {
-    const struct change_request request = {TASK_RETRY, TASK_BIT(TASK_FAILED), "retry", "retried"};
+    const struct change_request request = {TASK_RETRY, TASK_BIT(TASK_FAILED), "retry", "retried",
+                                           false};
     return change_run(c, values, &request, err);
 }
 

@@ -6,7 +6,7 @@
 
 static int run(struct cmd_context *c, const void *values, struct err *err)
 {
-    const struct change_request request = {TASK_RESCHEDULE, 0, "run", "made due now"};
+    const struct change_request request = {TASK_RESCHEDULE, 0, "run", "made due now", false};
     return change_run(c, values, &request, err);
 }
 
@@ -20,7 +20,8 @@ const struct cmd cmd_run_now = {
     .group = "change",
     .summary = "make pending tasks due at once",
     .usage = "ID... [--over D]\n[FILTER]... [--over D] [--dry-run] [-y]",
-    .details = "To run finished tasks again, use dq retry.\n" CHANGE_DETAILS,
+    .details =
+        "A task that expires does not any more. To run finished tasks again, use dq retry.\n" CHANGE_DETAILS,
     CMD_OPTIONS(options),
     .values_size = sizeof(struct change_values),
     .max_operands = -1,

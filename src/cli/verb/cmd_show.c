@@ -228,6 +228,7 @@ static void put_cancelled(const struct cmd_context *c, const struct shown *s)
         put_line("cancelled     ", text);
         free(text);
     } else if (s->task.status == TASK_CANCELLED &&
+               !task_has_expired(TASK_CANCELLED, s->task.error) &&
                (kept_ms == 0 || s->task.finish_at > c->style.cell.now_at - kept_ms)) {
         put_line("cancelled     ", "by an application");
     }

@@ -110,16 +110,18 @@ static const struct column columns[] = {
     OUT_FIELD(stats_tag, "ended_done", U64, sum.done, 0),
     OUT_GET("ended_failed", U64, 0, get_ended_failed),
     OUT_FIELD(stats_tag, "retried", U64, sum.retried, 0),
+    OUT_FIELD(stats_tag, "expired", U64, sum.expired, 0),
     OUT_GET("done_per_s", REAL, 0, get_done_per_s),
     OUT_GET("trend", TEXT, 0, get_trend),
 };
 #define COLUMN_COUNT (sizeof columns / sizeof columns[0])
 /* Columns that a narrow terminal does not show, the least useful first. */
 #define TASK_DROP "cancelled,done,running,pending"
-#define PERIOD_DROP "late_p95,trend,took_p50,retried,late_p50,starts,late_max,took_p95,late_p99"
+#define PERIOD_DROP                                                                                \
+    "late_p95,trend,took_p50,expired,retried,late_p50,starts,late_max,took_p95,late_p99"
 #define COUNT_TABLE "tag,pending,running,done,failed,cancelled,due,late"
 #define PERIOD_TABLE                                                                               \
-    "tag,starts,late_p50,late_p95,late_p99,late_max,took_p50,took_p95,ended_done,ended_failed,retried,done_per_s,trend"
+    "tag,starts,late_p50,late_p95,late_p99,late_max,took_p50,took_p95,ended_done,ended_failed,retried,expired,done_per_s,trend"
 
 /* Of MINUTE_OTHER_TAGS nothing but counts is known. */
 static bool is_shown(const struct cmd_context *c, const struct stats_tag *t, bool active)
@@ -194,6 +196,7 @@ static const struct column step_columns[] = {
     OUT_FIELD(stats_tag, "ended_done", U64, sum.done, 0),
     OUT_GET("ended_failed", U64, 0, get_ended_failed),
     OUT_FIELD(stats_tag, "retried", U64, sum.retried, 0),
+    OUT_FIELD(stats_tag, "expired", U64, sum.expired, 0),
     OUT_GET("done_per_s", REAL, 0, get_step_per_s),
     OUT_GET("late_p50", MS, 0, get_p50),
     OUT_GET("late_p95", MS, 0, get_p95),
@@ -205,7 +208,7 @@ static const struct column step_columns[] = {
 };
 #define STEP_COLUMN_COUNT (sizeof step_columns / sizeof step_columns[0])
 #define STEP_TABLE                                                                                 \
-    "time,starts,ended_done,ended_failed,retried,done_per_s,late_p50,late_p95,late_p99,late_max,took_p50,took_p95,trend"
+    "time,starts,ended_done,ended_failed,retried,expired,done_per_s,late_p50,late_p95,late_p99,late_max,took_p50,took_p95,trend"
 
 /* Programs also get each tag's steps in which something happened. */
 static void put_step(struct out *out, const struct stats *s, size_t step, bool each_tag)
@@ -217,7 +220,7 @@ static void put_step(struct out *out, const struct stats *s, size_t step, bool e
     for (size_t i = 0; i < (each_tag ? s->count : 1); i++) {
         const struct counts *c = s->tags[i].steps ? &s->tags[i].steps[step] : NULL;
 
-        if (i > 0 && (!c || !(c->started || c->done || c->failed || c->retried)))
+        if (i > 0 && (!c || !(c->started || c->done || c->failed || c->retried || c->expired)))
             continue;
         row.tag.info.tag = s->tags[i].info.tag;
         row.tag.sum = c ? *c : (struct counts){0};
@@ -234,8 +237,9 @@ static int put_steps(const struct cmd_context *c, const struct stats *s, struct 
 
     if (rc < 0)
         return rc;
-    out_may_drop(out,
-                 "late_p95,took_p50,late_p50,late_p99,retried,starts,took_p95,trend,done_per_s");
+    out_may_drop(
+        out,
+        "late_p95,took_p50,late_p50,late_p99,expired,retried,starts,took_p95,trend,done_per_s");
     for (size_t i = 0; i < s->step_count; i++)
         put_step(out, s, i, !people);
     return out_end(out, 0);

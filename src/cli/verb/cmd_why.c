@@ -54,6 +54,7 @@ static void see_facts(struct looked *l, int64_t now_at, struct why_facts *f)
         .limit = {0, l->tag.pause.paused_until_at, l->tag.pause.pause_reason},
         .paused_by = l->tag.pause.paused_by,
         .now_at = now_at,
+        .expires_at = MAX(t->expires_at, 0),
         .before = l->tag.before,
         .before_most = WHY_STORE_MOST,
         .ran_ms = t->execution_at == TASK_TIME_NONE ? -1 : MAX(now_at - t->execution_at, 0),

@@ -63,6 +63,16 @@ static void put_spread(struct buf *sql, const struct changing *w, const struct p
     buf_chr(sql, ')');
 }
 
+static void put_due(struct buf *sql, const struct changing *w, const struct part *p)
+{
+    if (w->change->over_ms)
+        put_spread(sql, w, p);
+    else if (w->change->expected_at == TASK_TIME_NONE)
+        sql_put_from_now(sql, w->change->delay_ms);
+    else
+        db_put_time(sql, w->change->expected_at);
+}
+
 static int change_rows(const struct changing *w, const struct part *p, uint64_t *ret_rows,
                        struct err *err)
 {
@@ -72,13 +82,16 @@ static int change_rows(const struct changing *w, const struct part *p, uint64_t 
     buf_str(&sql, "UPDATE dq_task FORCE INDEX (PRIMARY) SET ");
     sql_put_transition(&sql, "", change->event, NULL);
     if (task_transition(change->event)->due == DUE_GIVEN) {
+        buf_str(&sql, ", expires_time = ");
+        if (change->moves_expiry) { /* assignments are made from left to right */
+            buf_str(&sql, "expires_time + INTERVAL TIMESTAMPDIFF(MICROSECOND, expected_time, ");
+            put_due(&sql, w, p);
+            buf_str(&sql, ") MICROSECOND");
+        } else {
+            buf_str(&sql, "NULL");
+        }
         buf_str(&sql, ", expected_time = ");
-        if (change->over_ms)
-            put_spread(&sql, w, p);
-        else if (change->expected_at == TASK_TIME_NONE)
-            sql_put_from_now(&sql, change->delay_ms);
-        else
-            db_put_time(&sql, change->expected_at);
+        put_due(&sql, w, p);
     }
     buf_str(&sql, " WHERE ");
     sql_put_from(&sql, "", change->event);

@@ -21,6 +21,8 @@ struct task_change {
     int64_t delay_ms;
     /* the new times are spread evenly over this long, in the order of the targets */
     int64_t over_ms;
+    bool moves_expiry; /* the time at which they expire moves along; else they do not expire any
+                          more */
 };
 /* Changes the tasks of x that are still at their versions, in steps of ROWS_STEP.
  *

@@ -202,6 +202,18 @@ void sql_put_from_now(struct buf *sql, int64_t ms)
         buf_printf(sql, " + INTERVAL %" PRId64 " MICROSECOND", ms * 1000);
 }
 
+void sql_put_expires(struct buf *sql, const char *alias, int64_t default_ms)
+{
+    if (default_ms)
+        buf_printf(
+            sql,
+            "COALESCE(%sexpires_time, GREATEST(%sexpected_time, %screate_time) + INTERVAL %" PRId64
+            " MICROSECOND)",
+            alias, alias, alias, default_ms * 1000);
+    else
+        buf_printf(sql, "%sexpires_time", alias);
+}
+
 void sql_put_due_beyond(struct buf *sql, const char *alias, char beyond,
                         void (*put)(struct buf *sql, int64_t at), int64_t at, uint64_t id)
 {

@@ -85,6 +85,10 @@ void sql_put_statuses(struct buf *sql, const char *alias, unsigned mask); /* `st
 #define SQL_NOW(X, name)                                                                           \
     X(name, "UTC_TIMESTAMP(3)") X(name##_FRACTION, "MICROSECOND(UTC_TIMESTAMP(6)) MOD 1000")
 int64_t sql_now_us(const struct db_rows *r, unsigned col);
+/* Appends when a task expires; default_ms: so long after it is due if the row has no time; 0:
+ * never.
+ */
+void sql_put_expires(struct buf *sql, const char *alias, int64_t default_ms);
 /* Appends UTC_TIMESTAMP(3) + ms. */
 void sql_put_from_now(struct buf *sql, int64_t ms);
 

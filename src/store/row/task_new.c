@@ -7,6 +7,8 @@
 #include "store/db/db_put.h"
 #include "store/row/sql.h"
 
+#include <inttypes.h>
+
 #define PACKET_ASSUMED 65536 /* every server takes this much */
 
 void task_new_put_expected(struct buf *sql, const struct task_new *t)
@@ -25,13 +27,28 @@ void task_new_put_max_attempts(struct buf *sql, const struct task_new *t)
         buf_str(sql, "NULL");
 }
 
+/* A time in the past means due at once: it counts from now on. */
+void task_new_put_expires(struct buf *sql, const struct task_new *t)
+{
+    if (t->expires_at) {
+        db_put_time(sql, t->expires_at);
+    } else if (t->expires_ms) {
+        buf_str(sql, "GREATEST(UTC_TIMESTAMP(3), ");
+        task_new_put_expected(sql, t);
+        buf_printf(sql, ") + INTERVAL %" PRId64 " MICROSECOND", t->expires_ms * 1000);
+    } else {
+        buf_str(sql, "NULL");
+    }
+}
+
 unsigned task_new_columns(const struct task_new *t, size_t n)
 {
     unsigned has = 0;
 
     for (size_t i = 0; i < n; i++)
         has |= (t[i].key ? TASK_NEW_KEY : 0u) | (t[i].max_attempts ? TASK_NEW_MAX_ATTEMPTS : 0u) |
-               (t[i].delay_ms ? TASK_NEW_DELAY : 0u) | (t[i].attempt ? TASK_NEW_ATTEMPT : 0u);
+               (t[i].delay_ms ? TASK_NEW_DELAY : 0u) | (t[i].attempt ? TASK_NEW_ATTEMPT : 0u) |
+               (t[i].expires_ms || t[i].expires_at ? TASK_NEW_EXPIRES : 0u);
     return has;
 }
 
@@ -39,10 +56,11 @@ void task_new_put_insert(struct buf *sql, unsigned has)
 {
     buf_printf(
         sql,
-        "INSERT INTO dq_task (tag, message_body, body_size, add_token, expected_time, create_time%s%s%s%s) ",
+        "INSERT INTO dq_task (tag, message_body, body_size, add_token, expected_time, create_time%s%s%s%s%s) ",
         has & TASK_NEW_KEY ? ", task_key, live" : "",
         has & TASK_NEW_MAX_ATTEMPTS ? ", max_attempts" : "",
-        has & TASK_NEW_DELAY ? ", delay_time" : "", has & TASK_NEW_ATTEMPT ? ", attempt" : "");
+        has & TASK_NEW_DELAY ? ", delay_time" : "", has & TASK_NEW_ATTEMPT ? ", attempt" : "",
+        has & TASK_NEW_EXPIRES ? ", expires_time" : "");
 }
 
 void task_new_put_values(struct db_statement *st, const struct task_new *t, unsigned has,
@@ -79,6 +97,10 @@ void task_new_put_values(struct db_statement *st, const struct task_new *t, unsi
     if (has & TASK_NEW_ATTEMPT) {
         buf_chr(sql, ',');
         buf_u64(sql, t->attempt);
+    }
+    if (has & TASK_NEW_EXPIRES) {
+        buf_chr(sql, ',');
+        task_new_put_expires(sql, t);
     }
 }
 

@@ -19,6 +19,8 @@ struct task_new {
     int64_t delay_ms;            /* >= 0; stored as requested */
     uint32_t max_attempts;       /* 0: by the handler's ladder */
     uint32_t attempt;            /* how often its producer has tried already */
+    int64_t expires_at;          /* an instant; 0: none */
+    int64_t expires_ms;          /* after it is due; 0: not so. Neither: as the handler has it */
     const struct event_act *act; /* recorded if it replaces another task; NULL: not */
 };
 
@@ -39,10 +41,17 @@ enum key_conflict {
 
 void task_new_put_expected(struct buf *sql, const struct task_new *t);
 void task_new_put_max_attempts(struct buf *sql, const struct task_new *t);
+void task_new_put_expires(struct buf *sql, const struct task_new *t);
 
 /* Columns that not every task needs. Leaving out those that no row of a statement needs saves a
  * sixth of the server's work. */
-enum { TASK_NEW_KEY = 1, TASK_NEW_MAX_ATTEMPTS = 2, TASK_NEW_DELAY = 4, TASK_NEW_ATTEMPT = 8 };
+enum {
+    TASK_NEW_KEY = 1,
+    TASK_NEW_MAX_ATTEMPTS = 2,
+    TASK_NEW_DELAY = 4,
+    TASK_NEW_ATTEMPT = 8,
+    TASK_NEW_EXPIRES = 16
+};
 unsigned task_new_columns(const struct task_new *t, size_t n);
 
 /* Append `INSERT INTO dq_task (...) `, and a row's values for these columns, separated by commas.

@@ -358,6 +358,15 @@ void routines_put_script(struct buf *sql)
     buf_str(sql, from);
 }
 
+static void put_utc(struct buf *json, const char *separator, const char *name, int64_t when_at)
+{
+    struct buf at = BUF_INIT;
+
+    db_put_time(&at, when_at);
+    buf_printf(json, "%s\"%s\": \"%.*s\"", separator, name, (int)at.len - 2, at.data + 1);
+    buf_done(&at);
+}
+
 static void put_options(struct buf *sql, const struct task_new *t, enum key_conflict on_conflict)
 {
     static const char *const conflicts[] = {[KEY_KEEP] = "keep",
@@ -370,10 +379,7 @@ static void put_options(struct buf *sql, const struct task_new *t, enum key_conf
 
     buf_chr(&json, '{');
     if (t->expected_at != TASK_TIME_NONE) {
-        struct buf at = BUF_INIT;
-        db_put_time(&at, t->expected_at);
-        buf_printf(&json, "\"utc\": \"%.*s\"", (int)at.len - 2, at.data + 1);
-        buf_done(&at);
+        put_utc(&json, "", "utc", t->expected_at);
         separator = ", ";
     } else if (t->delay_ms || t->attempt) {
         buf_printf(&json, "\"delay_ms\": %" PRId64, t->delay_ms);
@@ -385,6 +391,13 @@ static void put_options(struct buf *sql, const struct task_new *t, enum key_conf
     }
     if (t->attempt) {
         buf_printf(&json, "%s\"attempted\": %" PRIu32, separator, t->attempt);
+        separator = ", ";
+    }
+    if (t->expires_ms) {
+        buf_printf(&json, "%s\"expires_ms\": %" PRId64, separator, t->expires_ms);
+        separator = ", ";
+    } else if (t->expires_at) {
+        put_utc(&json, separator, "expires_utc", t->expires_at);
         separator = ", ";
     }
     buf_printf(&json, "%s\"key_conflict\": \"%s\"%s}", separator, conflicts[on_conflict],
@@ -451,8 +464,9 @@ static void put_key(struct buf *sql, const char *key)
 
 void routines_put_call(struct buf *sql, const struct task_new *t, enum key_conflict on_conflict)
 {
+    bool expires = t->expires_ms || t->expires_at;
     bool again = on_conflict == KEY_AGAIN && t->expected_at == TASK_TIME_NONE;
-    bool options = t->max_attempts || t->attempt || (on_conflict != KEY_KEEP && !again);
+    bool options = t->max_attempts || t->attempt || expires || (on_conflict != KEY_KEEP && !again);
 
     buf_str(sql, options                            ? "CALL dq_add_options("
                  : again                            ? "CALL dq_add_again("

@@ -14,6 +14,7 @@
 #include "store/row/task_read.h"
 
 #include <inttypes.h>
+#include <sys/param.h>
 
 #define SMALL_BODY 16384 /* loaded by the claim */
 
@@ -22,7 +23,8 @@
      TASK_READ_BIT(TASK_READ_TAG) | TASK_READ_BIT(TASK_READ_KEY) |                                 \
      TASK_READ_BIT(TASK_READ_BODY_SIZE) | TASK_READ_BIT(TASK_READ_ATTEMPT) |                       \
      TASK_READ_BIT(TASK_READ_MAX_ATTEMPTS) | TASK_READ_BIT(TASK_READ_DELAY) |                      \
-     TASK_READ_BIT(TASK_READ_EXPECTED) | TASK_READ_BIT(TASK_READ_CREATE))
+     TASK_READ_BIT(TASK_READ_EXPECTED) | TASK_READ_BIT(TASK_READ_EXPIRES) |                        \
+     TASK_READ_BIT(TASK_READ_CREATE))
 /* after the others */
 #define SMALL_BODY_COLUMN                                                                          \
     ", IF(LENGTH(b.message_body) <= " TEXT_OF(SMALL_BODY) ", b.message_body, NULL)"
@@ -49,6 +51,7 @@ enum {
     BODY_COLUMN = __builtin_popcount(CLAIM_COLUMNS),
     MOVED_COLUMN,
     OWN_COLUMN,
+    EXPIRED_COLUMN,
     NEXT_AT,
     NOW_COLUMNS(COLUMNS_NAME) COLUMN_COUNT
 };
@@ -60,19 +63,24 @@ static void put_select(struct buf *sql, const struct claim_ask *ask, bool next,
 {
     buf_str(sql, "SELECT ");
     task_read_put_columns(sql, "c.", CLAIM_COLUMNS);
-    buf_printf(sql,
-               SMALL_BODY_COLUMN ", %s, %s%s FROM dq_task c FORCE INDEX (due)" SMALL_BODY_JOIN
-                                 " WHERE c.status = %d AND ",
+    buf_printf(sql, SMALL_BODY_COLUMN ", %s, %s, ",
                status == TASK_PENDING ? SQL_MOVED("c.") : "NULL",
-               ask->batch > 1 ? OWN_VERDICT : "NULL", next ? NO_NEXT_COLUMNS : "",
-               ask->without_bodies ? NO_BODY : SMALL_BODY, (int)status);
+               ask->batch > 1 ? OWN_VERDICT : "NULL");
+    sql_put_expires(sql, "c.", ask->expires_ms);
+    buf_printf(sql,
+               " <= UTC_TIMESTAMP(3)%s FROM dq_task c FORCE INDEX (due)" SMALL_BODY_JOIN
+               " WHERE c.status = %d AND ",
+               next ? NO_NEXT_COLUMNS : "", ask->without_bodies ? NO_BODY : SMALL_BODY,
+               (int)status);
 }
 
-/* next NULL: the statement does not return the row about the next task. */
+/* saw NULL: tasks that run, whose time has come. next: the statement returns the row about the next
+ * task, too. */
 struct claimed {
     struct task_array *to;
     const struct claim_ask *ask;
-    struct claim_seen *next;
+    struct claim_seen *saw;
+    bool next;
 };
 
 static int read_claimed(const struct db_rows *r, void *arg, struct err *err)
@@ -81,16 +89,22 @@ static int read_claimed(const struct db_rows *r, void *arg, struct err *err)
 
     (void)err;
     if (x->next && !db_is_null(r, NEXT_NOW)) {
-        x->next->next_known = true;
-        x->next->next_at = db_time(r, NEXT_AT);
-        x->next->now_us = sql_now_us(r, NEXT_NOW);
-        x->next->late_us = x->next->now_us + db_i64(r, NEXT_SPENT, 0);
+        x->saw->next_known = true;
+        x->saw->next_at = db_time(r, NEXT_AT);
+        x->saw->now_us = sql_now_us(r, NEXT_NOW);
+        x->saw->late_us = x->saw->now_us + db_i64(r, NEXT_SPENT, 0);
+        return 0;
+    }
+    if (x->saw && db_u64(r, EXPIRED_COLUMN) == 1) {
+        x->saw->expired++;
         return 0;
     }
     struct task *t = task_array_add(x->to);
     task_read(r, CLAIM_COLUMNS, t);
     t->update_at = db_time(r, MOVED_COLUMN);
     t->late_from_at = task_late_from(t);
+    if (t->expires_at == TASK_TIME_NONE && x->ask->expires_ms)
+        t->expires_at = MAX(t->expected_at, t->create_at) + x->ask->expires_ms;
     t->company = company_most(x->ask->batch, t->attempt,
                               t->max_attempts ? t->max_attempts : x->ask->max_attempts,
                               db_u64(r, OWN_COLUMN) == 1);
@@ -149,11 +163,10 @@ static void put_next(struct buf *sql, const struct claim_ask *ask, unsigned shar
 }
 
 /* Reads candidates: tasks of a share that have been due for at least overdue_ms (as put_share), the
- * earliest first or, with far_end, the latest. next NULL: does not find out when the next is due.
- */
+ * earliest first or, with far_end, the latest. next: finds out when the next one is due, too. */
 static int find_candidates(struct db *db, const struct claim_ask *ask, unsigned share,
                            int64_t overdue_ms, bool far_end, size_t limit, struct task_array *ret,
-                           struct claim_seen *next, struct err *err)
+                           bool next, struct claim_seen *saw, struct err *err)
 {
     struct buf sql = BUF_INIT;
     const char *order = far_end ? SQL_DUE_ORDER("c.", " DESC") : SQL_DUE_ORDER("c.", "");
@@ -174,7 +187,7 @@ static int find_candidates(struct db *db, const struct claim_ask *ask, unsigned 
                skip_locked ? " FOR UPDATE SKIP LOCKED" : "");
     if (next)
         put_next(&sql, ask, share, overdue_ms);
-    int rc = read_list(db, &sql, &(struct claimed){ret, ask, next}, err);
+    int rc = read_list(db, &sql, &(struct claimed){ret, ask, saw, next}, err);
     buf_done(&sql);
     return rc;
 }
@@ -197,10 +210,10 @@ static int find_own(struct db *db, const struct claim_ask *ask, size_t limit,
     if (!limit)
         return 0;
     saw->sent_us = when_steady_us();
-    int rc = find_candidates(db, ask, ask->share, -ask->early_ms, false, limit, found,
-                             next ? saw : NULL, err);
+    int rc =
+        find_candidates(db, ask, ask->share, -ask->early_ms, false, limit, found, next, saw, err);
     saw->answered_us = when_steady_us();
-    saw->next_known &= found->count < limit;
+    saw->next_known &= found->count + saw->expired < limit;
     return rc;
 }
 
@@ -212,7 +225,7 @@ int claim_find_due(struct db *db, const struct claim_ask *ask, size_t limit,
     if (rc == 0 && ask->shares > 1 &&
         found->count < limit) /* leave other shares alone while our own has enough */
         rc = find_candidates(db, ask, ask->steal_share, ask->steal_after_ms, ask->steal_far_end,
-                             limit - found->count, found, NULL, err);
+                             limit - found->count, found, false, ret, err);
     ret->found = found->count;
     return rc;
 }
@@ -228,7 +241,7 @@ int claim_find_running(struct db *db, const unsigned char token[TASK_TOKEN_SIZE]
     sql_put_token(&sql, token);
     int rc = db_latest_begin(db, err);
     if (rc == 0)
-        rc = read_list(db, &sql, &(struct claimed){found, &ask, NULL}, err);
+        rc = read_list(db, &sql, &(struct claimed){found, &ask, NULL, false}, err);
     db_latest_end(db);
     buf_done(&sql);
     return rc;

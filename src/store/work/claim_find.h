@@ -30,6 +30,7 @@ struct claim_ask {
      * time, or the oldest would starve */
     bool steal_far_end;
     uint32_t max_attempts; /* for rows that have none */
+    int64_t expires_ms;    /* after the due time, for rows that have no time; 0: never */
     int64_t lease_ms;
     struct limit tag_limit; /* but for its pause */
     bool without_bodies;    /* load no bodies */
@@ -49,6 +50,7 @@ struct claim_ask {
 /* What a claim found. */
 struct claim_seen {
     size_t found; /* candidates */
+    size_t expired; /* tasks that would have been */
     size_t lost;  /* of these: claimed by others first */
     /* the limit of the tag allowed none; LIMIT_LOCKED: it could not be read. Also after failures */
     enum limit_why held;

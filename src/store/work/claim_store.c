@@ -27,6 +27,10 @@ static int claim_rows(struct db *db, const struct claim_owner *owner, const stru
     buf_printf(&sql, ", max_attempts = COALESCE(max_attempts, %" PRIu32 "), claim_token = ",
                ask->max_attempts);
     sql_put_token(&sql, owner->token);
+    if (ask->expires_ms) {
+        buf_str(&sql, ", expires_time = ");
+        sql_put_expires(&sql, "", ask->expires_ms);
+    }
     buf_str(&sql, ", host = ");
     db_put_text(&sql, owner->host);
     buf_printf(&sql, ", pid = %" PRIu32 ", lease_until = ", owner->pid);
