@@ -405,6 +405,44 @@ static void a_task_that_expires_as_it_is_claimed_is_either_started_or_cancelled(
     db_free(other);
 }
 
+static void *cancel_once(void *arg)
+{
+    struct peek_floor floor = {0};
+    struct err why;
+    uint64_t count = 99;
+    int rc = expire_store_cancel(arg, &plain_ask, 10, &floor, &count, NULL, &why);
+
+    return (void *)(uintptr_t)(rc == 0 ? count : 99);
+}
+
+/* The claim is not committed yet when the other session sees the task, pending and expired. */
+static void a_task_whose_claim_is_about_to_commit_does_not_expire(void **state)
+{
+    struct claim_owner a = owner('a');
+    struct db *other = harness_db(), *third = harness_db();
+    pthread_t thread;
+    void *cancelled;
+    (void)state;
+    add("t", NULL, -1000);
+    run(db, "UPDATE dq_task SET expires_time = UTC_TIMESTAMP(3) + INTERVAL 300000 MICROSECOND");
+    run(db, "START TRANSACTION");
+    struct task_array won = claim(db, &a, "t", 10);
+    assert_int_equal(won.count, 1);
+    while (!number(third, "SELECT COUNT(*) FROM dq_task WHERE expires_time <= UTC_TIMESTAMP(3)"))
+        ;
+    assert_int_equal(pthread_create(&thread, NULL, cancel_once, other), 0);
+    while (!number(third, "SELECT COUNT(*) FROM information_schema.processlist"
+                          " WHERE info LIKE 'UPDATE dq_task%%expires_time%%'"))
+        ;
+    run(db, "COMMIT");
+    pthread_join(thread, &cancelled);
+    assert_int_equal((uintptr_t)cancelled, 0);
+    assert_int_equal(number(db, "SELECT status FROM dq_task"), TASK_RUNNING);
+    task_array_done(&won);
+    db_free(other);
+    db_free(third);
+}
+
 static void what_has_expired_is_skipped_and_counted(void **state)
 {
     struct claim_owner a = owner('a');
@@ -463,6 +501,8 @@ int main(void)
         cmocka_unit_test_setup(long_bodies_stay_behind_until_asked_for, harness_setup),
         cmocka_unit_test_setup(global_limit_holds, harness_setup),
         cmocka_unit_test_setup(paused_tags_are_not_claimed, harness_setup),
+        cmocka_unit_test_setup(a_task_whose_claim_is_about_to_commit_does_not_expire,
+                               harness_setup),
         cmocka_unit_test_setup(what_has_expired_is_skipped_and_counted, harness_setup),
         cmocka_unit_test_setup(a_task_that_expires_as_it_is_claimed_is_either_started_or_cancelled,
                                harness_setup),
