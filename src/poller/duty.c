@@ -224,6 +224,7 @@ static int connect(struct duties *d, struct err *err)
                   log_quote(db_server(db)));
         if (d->outage.since_us)
             upkeep_outage_over(&d->upkeep, d->outage.since_us);
+        look_came_back(&d->look);
         trouble_outage_over(&d->outage);
     }
     return rc;

@@ -336,6 +336,11 @@ void look_saw_news(struct look *l, uint64_t greatest_id, int64_t sent_us, int64_
         l->news_ids[0] = greatest_id;
 }
 
+void look_came_back(struct look *l)
+{
+    l->news_ids[0] = l->news_ids[1] = 0;
+}
+
 void look_saw_tag(struct look *l, struct look_tag *t, int64_t next_at, int64_t sent_us,
                   int64_t now_us)
 {
