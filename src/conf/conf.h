@@ -42,6 +42,8 @@ struct conf_mysql {
     enum conf_tls tls;
     char *tls_ca, *tls_cert, *tls_key;
     int64_t connect_timeout_ms, read_timeout_ms, write_timeout_ms;
+    int64_t unacknowledged_ms; /* a TCP connection is broken if the server's host is silent for so
+                                * long: a quarter of [dqd] lease, or read_timeout if that is less */
     char *init_command; /* one statement run on every new connection */
 };
 

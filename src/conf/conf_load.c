@@ -15,6 +15,7 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <sys/param.h>
 
 #define FILE_MAX ((size_t)64 * 1024)
 
@@ -102,6 +103,7 @@ static int check_together(struct conf_reading *r)
         return conf_value_fail(r, place_of(r, &c->mysql.tls),
                                "tls = %s needs tls_ca, the file with the authority's certificate",
                                key_of(c, &c->mysql.tls)->choices[c->mysql.tls]);
+    c->mysql.unacknowledged_ms = MIN(c->mysql.read_timeout_ms, c->dqd.lease_ms / 4);
     return check_hosts(r);
 }
 

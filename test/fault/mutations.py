@@ -177,6 +177,8 @@ MUTATIONS = [
      "*backoff_us = retry_pause(*backoff_us, min_us, max_us);", "*backoff_us = max_us > 0 ? min_us : 0;"),
     ("connections-refused", "reconnects have no jitter", "src/poller/trouble.c",
      "*backoff_us / 2 + (int64_t)(context_random() % (uint64_t)*backoff_us);", "*backoff_us;"),
+    ("black-hole", "silence of the server's host is not noticed", "src/store/db/db_handle.c",
+     "    setsockopt(fd, IPPROTO_TCP, TCP_USER_TIMEOUT, &limit, sizeof limit);\n", "    (void)limit;\n"),
     ("idle-connection", "a connection that the server has closed is reused", "src/store/db/db_error.c",
      "{2013, ERR_LOST, DROP,", "{2013, ERR_FATAL, KEEP,", "src/store/db/db_error.c", "{2006, ERR_LOST, DROP,", "{2006, ERR_FATAL, KEEP,"),
     ("long-outage", "results are dropped while the database is unavailable", "src/poller/settle.c",

@@ -243,6 +243,7 @@ static int connect_once(struct db *db, const char *host, unsigned port, const ch
         goto out;
     }
     db->connected_at = when_steady();
+    db_handle_notice_silence(db);
     note_server(db);
     rc = set_up(db, database, err);
 out:

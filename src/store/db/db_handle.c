@@ -9,8 +9,12 @@
 #include "store/db/db_error.h"
 
 #include <errmsg.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/param.h>
+#include <sys/socket.h>
 
 void db_handle_drop(struct db *db)
 {
@@ -96,4 +100,22 @@ int db_handle_ask(struct db *db, const char *sql, unsigned long long *ret, struc
         *ret = strtoull(last, NULL, 10);
     mysql_free_result(res);
     return 0;
+}
+
+#if HAVE_DECL_MYSQL_OPT_SSL_MODE
+#define SOCKET_OF(my) ((my)->net.fd)
+#else
+#define SOCKET_OF(my) mysql_get_socket(my)
+#endif
+
+void db_handle_notice_silence(struct db *db)
+{
+    const unsigned limit = (unsigned)db->conf->unacknowledged_ms;
+    const int on = 1, pause = MAX(1, (int)limit / 3000), fd = SOCKET_OF(db->my);
+
+    /* not of a socket of this host, which has no such options */
+    setsockopt(fd, SOL_SOCKET, SO_KEEPALIVE, &on, sizeof on);
+    setsockopt(fd, IPPROTO_TCP, TCP_KEEPIDLE, &pause, sizeof pause);
+    setsockopt(fd, IPPROTO_TCP, TCP_KEEPINTVL, &pause, sizeof pause);
+    setsockopt(fd, IPPROTO_TCP, TCP_USER_TIMEOUT, &limit, sizeof limit);
 }

@@ -78,4 +78,9 @@ int db_handle_run(struct db *db, const char *sql, struct err *err)
 int db_handle_ask(struct db *db, const char *sql, unsigned long long *ret, struct err *err)
     __attribute__((warn_unused_result));
 
+/* From now on the connection breaks if the server's host is silent for [mysql] unacknowledged_ms. A
+ * firewall that has forgotten a connection drops its packets, and a new one would pass. A server
+ * that takes long is not meant: its host acknowledges what it is sent. */
+void db_handle_notice_silence(struct db *db);
+
 #endif

@@ -40,7 +40,10 @@ bool rows_take(size_t *bytes, size_t body_size)
 }
 
 /* A table that is missing, or a right: whose? */
-static bool is_trigger(int code) { return code == ERR_CONFIG || code == ERR_DENIED; }
+static bool is_trigger(int code)
+{
+    return code == ERR_CONFIG || code == ERR_DENIED;
+}
 
 void rows_faults_add(struct rows_faults *f, uint64_t id, size_t at, const struct err *err)
 {

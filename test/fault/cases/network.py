@@ -706,6 +706,30 @@ def late_greeting(t):
     Oracle(t).no_repeats()
 
 
+@case("black-hole", 25)
+def black_hole(t):
+    """A firewall forgets the connections of dqd, and drops what is sent through them. New ones are made within a lease:
+    no handler is killed, and tasks begin again long before read_timeout has passed."""
+    proxy, lease = t.proxy(tcp=True), 6 * t.pace()
+    t.configure({**proxy.settings(), "read_timeout": "10m"}, lease=f"{lease}s")
+    d = t.dqd()
+    t.add(2, words=f"until={t.dir}/end")
+    t.wait(lambda: t.count("status = 3") == 2, "they run")
+    t.faults.add("swallow")
+    proxy.swallow()
+    began = time.monotonic()
+    t.add(1)
+    t.wait(lambda: t.count("status = 1") == 1, "a task begins and ends", 10 * lease)
+    t.note(f"the next task was done {time.monotonic() - began:.1f} s later, with a lease of {lease} s")
+    t.sleep(2 * lease)
+    open(t.dir + "/end", "w", encoding="ascii").close()  # pylint: disable=consider-using-with
+    t.wait_finished()
+    t.expect(d.alive(), "dqd has ended")
+    oracle = Oracle(t)
+    oracle.check()
+    oracle.no_repeats()
+
+
 @case("idle-connection", 8)
 def idle_connection(t):
     """The server closes idle connections. No task is delayed, and no attempt is used up."""

@@ -4,6 +4,7 @@ It speaks the classic protocol and understands COM_QUERY. It can speak TLS to th
 it, and breaks such a connection off without a closing alert, half of the time with a reset. To the server it speaks
 in the clear. Rules are tried in order; the first that takes a statement acts.
 """
+import ctypes
 import os
 import re
 import select
@@ -129,6 +130,15 @@ class Proxy:
     def freeze(self):
         """Nothing passes in either direction, and neither side notices."""
         self._gate.clear()
+
+    def swallow(self):
+        """What clients send through the connections that exist now is not even acknowledged, as by a firewall that
+        has forgotten them. New ones are made."""
+        drop_all = ctypes.create_string_buffer(struct.pack("HBBI", 0x06, 0, 0, 0))  # a filter that returns 0
+        program = struct.pack("HL", 1, ctypes.addressof(drop_all))
+        with self._lock:
+            for session in self._sessions:
+                session.client.setsockopt(socket.SOL_SOCKET, 26, program)  # SO_ATTACH_FILTER
 
     def thaw(self):
         self._gate.set()
