@@ -114,7 +114,8 @@ void look_saw_next(const struct look *l, struct look_tag *t, int64_t next_at, in
 bool look_gave_up(struct look *l, int64_t limit_ms, int64_t sent_us, int64_t now_us);
 /* greatest_id: of the new tasks. Each tag's earliest one is reported by look_tag_new. */
 void look_saw_news(struct look *l, uint64_t greatest_id, int64_t sent_us, int64_t now_us);
-/* The connection is a new one: the database may have come back without its last rows, whose ids are given again. */
+/* The connection is a new one: the database may have come back without its last rows, whose ids are
+ * given again. */
 void look_came_back(struct look *l);
 void look_saw_tag(struct look *l, struct look_tag *t, int64_t next_at, int64_t sent_us,
                   int64_t now_us);

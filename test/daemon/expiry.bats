@@ -184,10 +184,10 @@ handlers:
 END
     sed -i "s|JOURNAL_FILE|$BATS_TEST_TMPDIR/journal|" "$DQ_HANDLERS"
     : >"$BATS_TEST_TMPDIR/journal"
-    # each expires within 3 ms of being due
+    # claims come 5 ms before they are due; these expire from 6 ms before that time to 1 ms after it
     sql "INSERT INTO dq_task (tag, message_body, create_time, expected_time, expires_time)
          SELECT 'a', '', n, n + INTERVAL 2000000 + seq * 5000 MICROSECOND,
-                n + INTERVAL 2000000 + seq * 5000 + seq % 4 * 1000 MICROSECOND
+                n + INTERVAL 2000000 + seq * 5000 + seq % 8 * 1000 - 6000 MICROSECOND
          FROM $(numbers 400), (SELECT UTC_TIMESTAMP(3) AS n) t"
     local pids=()
     for i in 1 2 3; do "$DQ_BIN/dqd" --for 10s --allow-overlap 3>&- & pids+=($!); done

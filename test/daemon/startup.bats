@@ -80,7 +80,7 @@ END
     for ((i = 0; i < 200; i++)); do echo '{"tag":"t","body":"x"}'; done | dq add -q --from -
     limited -n 128 "$DQ_BIN/dqd" --once --slots 100
     [ "$status" = 0 ]
-    [[ $output == *'fewer handlers than slots run'*'limit=128 slots=100 at_most=48'* && $output != *'is short of'* ]]
+    [[ $output == *'fewer handlers than slots run'*'limit=128 slots=100 at_most=32'* && $output != *'is short of'* ]]
     [ "$(sql 'SELECT COUNT(*) FROM dq_task WHERE status = 1 AND attempt = 1')" = 200 ]
     sql 'DELETE FROM dq_task'
 }

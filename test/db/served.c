@@ -124,7 +124,7 @@ static void rests_are_replaced_and_go_with_their_dqd(void **state)
     assert_string_equal(list[0].tag, "t");
     assert_string_equal(list[0].error, "no program");
     assert_true(list[0].for_ms <= 5000);
-    assert_null(list[1].error);
+    assert_string_equal(list[1].error, "not known why");
     handler_store_free_rests(list, count);
     ok(handler_store_put_rests(db, &a, rests, 1, &err));
     assert_int_equal(number(db, "SELECT COUNT(*) FROM dq_rest"), 1);

@@ -43,7 +43,8 @@ sandbox_start()
     export DQ_CONFIG=$DQ_SANDBOX/dq.ini
     export DQ_HANDLERS=$DQ_SANDBOX/handlers.yaml
     "$DQ_TOP/bin/dq-sandbox" start "$@" 3>&-
-    sed -i '1i[dq]\nretry_for = 0s' "$DQ_CONFIG" # a test that stops the server wants the error, not the wait
+    # a test that stops the server wants the error, not the wait
+    grep -q '^retry_for' "$DQ_CONFIG" || sed -i '1i[dq]\nretry_for = 0s' "$DQ_CONFIG"
 }
 
 sandbox_start_quickstart()

@@ -100,6 +100,8 @@ static char *value_text(const struct handler *h, const char *key)
     else if (strcmp(key, "jitter") == 0)
         buf_printf(&b, h->retry.jitter_percent == RETRY_JITTER_AUTO ? "auto" : "%u%%",
                    h->retry.jitter_percent);
+    else if (strcmp(key, "expires") == 0)
+        buf_str(&b, when_format_duration(text, h->expires_ms));
     else if (strcmp(key, "max_running") == 0)
         buf_printf(&b, "%d", h->max_running);
     else if (strcmp(key, "global_max_running") == 0)
@@ -396,6 +398,7 @@ static void test_the_digest_of_an_entry_is_of_every_setting(void **state)
         {"kill_grace", "kill_grace: 4s"},
         {"retry", "retry: [5s]"},
         {"jitter", "jitter: 10%"},
+        {"expires", "expires: 3d"},
         {"max_running", "max_running: 7"},
         {"global_max_running", "global_max_running: 9"},
         {"env", "env: {A: b}"},

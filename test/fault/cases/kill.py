@@ -163,7 +163,7 @@ def id_reused(t, account, down_seconds):
 def kill_database_id_reused(t):
     """After a restart of the server, another session of dqd's account has the connection id that dqd lost. That session
     is not killed, and dqd reconnects."""
-    id_reused(t, "dq", 1.2)  # a server reports its uptime in whole seconds
+    id_reused(t, "dq", 2.2)  # a server reports its uptime in whole seconds
 
 
 @case("kill-database-id-reused-at-once", 10)
