@@ -81,7 +81,7 @@ BEGIN
     attempt = IF(v_replace AND status = 0, p_attempt, attempt),
     message_body = IF(v_replace AND status = 0, p_body, message_body),
     body_size = IF(v_replace AND status = 0, OCTET_LENGTH(p_body), body_size),
-    delay_time = IF(v_replace AND status = 0, p_delay_ms, delay_time),
+    delay_time = IF(v_replace AND status = 0, 0, delay_time),
     max_attempts = IF(v_replace AND status = 0, p_max_attempts, IF(v_again, IFNULL(p_max_attempts, max_attempts), max_attempts)),
     expected_time = IF(v_replace AND status = 0,
                        CASE p_conflict WHEN 'again' THEN LEAST(expected_time, v_time)

@@ -254,8 +254,10 @@ static int claim(struct claims *claims, const struct look_step *s, struct err *e
             log_event(LOG_DEBUG, "claimed", "tag=%s tasks=%zu lost=%zu", log_quote(t->name),
                       won.count, saw.lost);
         take(claims, t, &won, sent_us);
-        if (saw.expired)
+        if (saw.expired) {
+            link_push(claims->ctx->link);
             rc = expire(claims, t, &ask, err);
+        }
     }
     free(aside);
     rows_faults_done(&faults);

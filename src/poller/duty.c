@@ -8,6 +8,7 @@
 #include "base/log.h"
 #include "base/when.h"
 #include "store/db/db_connect.h"
+#include "store/db/db_latest.h"
 #include "store/row/settlement.h"
 #include "store/schema/schema.h"
 
@@ -197,11 +198,16 @@ static int statement_failed(struct duties *d, enum duty which, const struct err 
 
 /* A connection alone does not mean that the database is back: a server that is read-only or has
  * lost its cluster accepts it, too. The heartbeat is a write. A server that refuses it for a reason
- * of its own, such as a missing right, is there. */
+ * of its own, such as a missing right, is there. In a cluster it may not have applied yet what was
+ * committed on the one before, such as the claims of what runs here: the heartbeat waits for that.
+ */
 static int prove_back(struct duties *d, struct err *err)
 {
-    int rc = beat(d, err);
+    int rc = db_latest_begin(d->ctx.db, err);
 
+    if (rc == 0)
+        rc = beat(d, err);
+    db_latest_end(d->ctx.db);
     return db_connected(d->ctx.db) ? 0 : rc;
 }
 

@@ -228,10 +228,14 @@ static char *check_expiry(const struct flight_task *t, struct settlement *s)
     if (task_transition(s->event)->due != DUE_RETRIED || t->expires_at == TASK_TIME_NONE)
         return NULL;
     left_ms = t->expires_at - s->finish_at - s->retry_delay_ms;
-    s->apart_ms = MIN(s->apart_ms, left_ms);
-    if (left_ms > 0)
+    if (left_ms > 0) {
+        s->apart_ms = MIN(s->apart_ms, left_ms);
         return NULL;
+    }
+    s->apart_ms = 0;
     s->event = TASK_GIVE_UP;
+    if (s->outcome == OUTCOME_SNOOZED)
+        s->outcome = OUTCOME_VERDICT;
     return mem_printf("%s%sno further attempt before it expires", s->error ? s->error : "",
                       s->error ? "; " : "");
 }

@@ -126,7 +126,8 @@ setup() { sandbox_clear; }
     sql 'UPDATE dq_task SET attempt = 4'
     dq -q add t --key k --in 1h
     dq -q add t --key k --key-conflict replace --attempted 1
-    [ "$(sql 'SELECT attempt, delay_time FROM dq_task WHERE task_key IS NOT NULL')" = $'1\t7000' ]
+    [ "$(sql 'SELECT attempt, TIMESTAMPDIFF(MICROSECOND, update_time, expected_time) FROM dq_task
+              WHERE task_key IS NOT NULL')" = $'1\t7000000' ]
     [[ $(dq add t --attempted 3 --dry-run 2>&1) == *', in 1m' ]]
 }
 

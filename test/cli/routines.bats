@@ -373,7 +373,7 @@ dq_as()
     [ "$(add 'the fourth' replace 5 4)" = "$id" ]
     [ "$(sql 'SELECT message_body, body_size, delay_time, max_attempts, version, attempt, status, live,
                      expected_time BETWEEN update_time AND update_time + INTERVAL 10000 MICROSECOND FROM dq_task')" = \
-        $'the fourth\t10\t5\t4\t1\t0\t0\t1\t1' ]
+        $'the fourth\t10\t0\t4\t1\t0\t0\t1\t1' ]
     sql "UPDATE dq_task SET status = 3, attempt = 1, version = 2"
     refused "task_key: task $id has it and is running" \
         "CALL dq_add_options('t', 'k', 'fifth', '{\"key_conflict\": \"replace\"}', @id)"

@@ -191,8 +191,7 @@ static int replace_row(struct db *db, const struct task_new *t, const struct cla
     sql_put_transition(sql, "", TASK_RESCHEDULE, NULL);
     buf_printf(sql, ", attempt = %" PRIu32 ", message_body = ", t->attempt);
     db_statement_put(&st, t->body ? t->body : "", t->body_size);
-    buf_printf(sql, ", body_size = %zu, delay_time = %" PRId64 ", max_attempts = ", t->body_size,
-               t->delay_ms);
+    buf_printf(sql, ", body_size = %zu, max_attempts = ", t->body_size);
     task_new_put_max_attempts(sql, t);
     buf_str(sql, ", expected_time = ");
     put_time(sql, t, on_conflict, "expected_time");

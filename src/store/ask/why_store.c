@@ -89,7 +89,7 @@ static int add_took(const struct db_rows *r, void *arg, struct err *err)
 
     (void)err;
     if (w->count < TOOK_OF && !db_is_null(r, COLUMNS_ONLY))
-        w->sum += w->us[w->count++] = MAX(db_i64(r, COLUMNS_ONLY, 0), 0);
+        w->sum += w->us[w->count++] = MIN(MAX(db_i64(r, COLUMNS_ONLY, 0), 0), INT64_MAX / TOOK_OF);
     return 0;
 }
 
