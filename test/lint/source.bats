@@ -30,7 +30,8 @@ src/store/fleet base/ store/db/ store/row/ store/schema/ store/fleet/
 src/store/work base/ store/db/ store/row/ store/fleet/ store/work/
 src/store/ask base/ store/db/ store/row/ store/schema/ store/fleet/ store/work/ store/ask/
 src/runner base/ runner/ conf/handlers.h conf/handlers_load.h
-src/poller base/ store/db/db.h store/db/db_connect.h store/db/db_latest.h store/db/db_session.h store/schema/schema.h poller/
+src/poller base/ store/db/db.h store/db/db_connect.h store/db/db_latest.h store/db/db_session.h
+src/poller store/schema/schema.h poller/
 src/poller store/row/claim_ref.h store/row/rows.h store/row/settlement.h store/row/task_array.h
 src/poller store/fleet/ store/work/
 src/poller runner/link.h runner/outcome.h runner/rights.h wake/wake_listen.h
