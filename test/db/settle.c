@@ -286,8 +286,8 @@ static void a_trigger_that_fails_for_a_row_costs_that_row(void **state)
     }
     as_root("DROP TRIGGER dq_asks");
     as_root("RENAME TABLE dq_attempt TO dq_away");
-    assert_int_equal(
-        settle_store_settle(db, &a, s + 2, 1, false, false, applied, &faults, &err), ERR_CONFIG);
+    assert_int_equal(settle_store_settle(db, &a, s + 2, 1, false, false, applied, &faults, &err),
+                     ERR_CONFIG);
     assert_int_equal(faults.count, 0);
     as_root("RENAME TABLE dq_away TO dq_attempt");
     ok(settle_store_settle(db, &a, s + 2, 1, false, false, applied, &faults, &err));
@@ -375,6 +375,29 @@ static void a_task_that_was_added_again_runs_again(void **state)
     assert_int_equal(number(db, "SELECT COUNT(*) FROM dq_task WHERE live = 1 AND status = 0"),
                      N - 4);
     task_array_done(&won);
+}
+
+/* The run fails and is retried in five minutes. */
+static void what_was_added_again_does_not_expire_while_it_waits_for_a_retry(void **state)
+{
+    static const char early[] =
+        "SELECT COUNT(*) FROM dq_task WHERE expected_time < UTC_TIMESTAMP(3) + INTERVAL 1 MINUTE";
+    struct claim_owner a = owner('a');
+    (void)state;
+    for (int minutes = 1; minutes <= 10; minutes += 9) {
+        struct task_array won = claimed(&a, 1);
+        struct settlement s = result(&won.items[0], TASK_TRY_LATER, OUTCOME_EXIT);
+        bool applied;
+        s.retry_delay_ms = 5 * WHEN_MINUTE;
+        run(db,
+            "UPDATE dq_task SET again_body = 'b', again_time = UTC_TIMESTAMP(3),"
+            " expires_time = UTC_TIMESTAMP(3) + INTERVAL %d MINUTE",
+            minutes);
+        assert_int_equal(settle_store_settle(db, &a, &s, 1, false, false, &applied, NULL, &err), 1);
+        assert_int_equal(number(db, early), minutes == 1);
+        task_array_done(&won);
+        harness_setup(NULL);
+    }
 }
 
 /* The settling statement is cut before or behind the server: it is repeated, and the task becomes
@@ -471,6 +494,8 @@ int main(void)
         cmocka_unit_test_setup(a_trigger_that_fails_for_a_row_costs_that_row, harness_setup),
         cmocka_unit_test_setup(history_of_all_attempts_on_request, harness_setup),
         cmocka_unit_test_setup(a_task_that_was_added_again_runs_again, harness_setup),
+        cmocka_unit_test_setup(what_was_added_again_does_not_expire_while_it_waits_for_a_retry,
+                               harness_setup),
         cmocka_unit_test_setup(a_lost_answer_adds_nothing_again, harness_setup),
         cmocka_unit_test_setup(a_finished_task_frees_its_key, harness_setup),
         cmocka_unit_test_setup(retention_deletes_old_finished_tasks_with_their_history,

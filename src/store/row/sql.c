@@ -280,10 +280,13 @@ void sql_put_end_of_run(struct buf *sql, enum task_event event, bool again, cons
 
     sql_put_transition(sql, "", again && ends ? TASK_AGAIN : event, finish);
     if (again)
-        buf_printf(sql,
-                   "%s, message_body = again_body, body_size = OCTET_LENGTH(again_body),"
-                   " again_time = NULL, again_body = NULL",
+        buf_printf(sql, "%s, message_body = again_body, body_size = OCTET_LENGTH(again_body)",
                    ends ? ", expected_time = again_time" : "");
+}
+
+void sql_put_again_taken(struct buf *sql, bool again)
+{
+    buf_str(sql, again ? ", again_time = NULL, again_body = NULL" : "");
 }
 
 void sql_put_again(struct buf *sql, bool again)

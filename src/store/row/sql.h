@@ -104,8 +104,10 @@ void sql_put_transition(struct buf *sql, const char *alias, enum task_event even
                         const char *finish);
 /* The same for an event that ends a run, in a statement for rows that were added again meanwhile,
  * or for those that were not: sql_put_again appends which. The former take the body that was added,
- * and become pending instead of finished. */
+ * and become pending instead of finished. sql_put_again_taken appends the end of the assignments:
+ * what stands between may use again_time. */
 void sql_put_end_of_run(struct buf *sql, enum task_event event, bool again, const char *finish);
+void sql_put_again_taken(struct buf *sql, bool again);
 void sql_put_again(struct buf *sql, bool again); /* ` AND again_time IS [NOT] NULL` */
 
 #endif

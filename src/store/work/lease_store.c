@@ -192,6 +192,7 @@ static int take_event(struct db *db, enum task_event event, const struct claim_r
 
     buf_str(&sql, "UPDATE dq_task FORCE INDEX (PRIMARY) SET ");
     sql_put_end_of_run(&sql, event, again, NULL);
+    sql_put_again_taken(&sql, again);
     buf_printf(
         &sql, ", claim_token = NULL, error_stack = '%s' WHERE ",
         "the lease ended: its owner stopped renewing it (it crashed, froze or lost the database)");

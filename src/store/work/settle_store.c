@@ -218,6 +218,13 @@ static bool is_recorded(const struct settlement *s, int history_all)
                                          : history == HISTORY_ALWAYS;
 }
 
+static void put_retry_time(struct db_statement *st, const struct batch *b)
+{
+    buf_str(&st->sql, "UTC_TIMESTAMP(3) + INTERVAL (");
+    put_value(st, b, put_delay);
+    buf_str(&st->sql, ") MICROSECOND");
+}
+
 /* One UPDATE for results with this event, of tasks that were added again, or of those that were
  * not: an expression for both would write each body again. */
 static int settle_some(struct db *db, const struct claim_owner *owner, const struct batch *b,
@@ -240,10 +247,17 @@ static int settle_some(struct db *db, const struct claim_owner *owner, const str
     buf_str(sql, ", output = ");
     put_value(&st, b, put_output);
     if (task_transition(event)->due == DUE_RETRIED) {
-        buf_str(sql, ", expected_time = UTC_TIMESTAMP(3) + INTERVAL (");
-        put_value(&st, b, put_delay);
-        buf_str(sql, ") MICROSECOND");
+        buf_str(sql, ", expected_time = ");
+        /* what was added does not wait for a retry by which it would have expired */
+        if (again) {
+            buf_str(sql, "IF(expires_time <= ");
+            put_retry_time(&st, b);
+            buf_str(sql, ", GREATEST(again_time, UTC_TIMESTAMP(3)), ");
+        }
+        put_retry_time(&st, b);
+        buf_str(sql, again ? ")" : "");
     }
+    sql_put_again_taken(sql, again);
     buf_str(sql, " WHERE ");
     put_batch(sql, owner, b);
     sql_put_again(sql, again);
