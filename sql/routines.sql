@@ -87,12 +87,15 @@ BEGIN
                        CASE p_conflict WHEN 'again' THEN LEAST(expected_time, v_time)
                                        WHEN 'debounce' THEN GREATEST(expected_time, v_time)
                        ELSE IFNULL(p_expected_time, UTC_TIMESTAMP(3) + INTERVAL p_delay_ms * 1000 MICROSECOND) END, expected_time),
-    expires_time = IF(v_replace AND status = 0 OR v_again AND status = 3, p_expires_time, expires_time),
     update_time = IF(v_replace AND status = 0, UTC_TIMESTAMP(3), update_time),
     again_body = IF(v_again AND status = 3, p_body, again_body),
     again_time = IF(v_again AND status = 3,
                     IF(p_conflict = 'again', LEAST(IFNULL(again_time, v_time), v_time),
-                       GREATEST(IFNULL(again_time, v_time), v_time)), again_time);
+                       GREATEST(IFNULL(again_time, v_time), v_time)), again_time),
+    expires_time = IF(v_replace AND status = 0 OR v_again AND status = 3,
+                      IF(p_expires_ms IS NULL, p_expires_time,
+                         GREATEST(UTC_TIMESTAMP(3), IF(status = 0, expected_time, again_time))
+                         + INTERVAL p_expires_ms * 1000 MICROSECOND), expires_time);
   SET v_id = LAST_INSERT_ID();
   DO LAST_INSERT_ID(v_callers_id);
 

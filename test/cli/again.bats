@@ -140,6 +140,28 @@ END
         "CALL dq_add_options('t', 'k', 'x', '{\"key_conflict\": \"again\", \"debounce\": true}', @id);" ]
 }
 
+@test 'a task that is added again expires after the time at which it is due then' {
+    by_dq() { dq -q add t x --key "$1" --key-conflict again --debounce --in 1m --expires 10m >/dev/null; }
+    by_procedure()
+    {
+        sql "CALL dq_add_options('t', '$1', 'x',
+            '{\"key_conflict\": \"again\", \"debounce\": true, \"delay_ms\": 60000, \"expires_ms\": 600000}', @id)"
+    }
+    lasts() { [ "$(sql "SELECT TIMESTAMPDIFF(SECOND, $1, expires_time) FROM dq_task")" = 600 ]; }
+    for how in by_dq by_procedure; do
+        sandbox_clear
+        dq -q add t first --key k --in 6h
+        "$how" k
+        lasts expected_time
+        runs
+        "$how" k
+        sql 'UPDATE dq_task SET again_time = again_time + INTERVAL 6 HOUR'
+        "$how" k
+        lasts again_time
+        is 'again_time > UTC_TIMESTAMP() + INTERVAL 5 HOUR' 1
+    done
+}
+
 @test 'a live dqd that is too old to know it is named, and nothing is changed' {
     id=$(dq -q add t first --key k)
     fake_dqd t

@@ -196,7 +196,7 @@ static int replace_row(struct db *db, const struct task_new *t, const struct cla
     buf_str(sql, ", expected_time = ");
     put_time(sql, t, on_conflict, "expected_time");
     buf_str(sql, ", expires_time = ");
-    task_new_put_expires(sql, t);
+    task_new_put_expires(sql, t, "expected_time");
     buf_str(sql, " WHERE ");
     sql_put_from(sql, "", TASK_RESCHEDULE);
     buf_printf(sql, " AND id = %" PRIu64, old->id);
@@ -225,7 +225,7 @@ static int mark_row(struct db *db, const struct task_new *t, uint64_t id,
     buf_str(sql, ", again_body = ");
     db_statement_put(&st, t->body ? t->body : "", t->body_size);
     buf_str(sql, ", expires_time = ");
-    task_new_put_expires(sql, t);
+    task_new_put_expires(sql, t, "again_time");
     if (t->max_attempts)
         buf_printf(sql, ", max_attempts = %" PRIu32, t->max_attempts);
     buf_str(sql, " WHERE ");

@@ -28,13 +28,16 @@ void task_new_put_max_attempts(struct buf *sql, const struct task_new *t)
 }
 
 /* A time in the past means due at once: it counts from now on. */
-void task_new_put_expires(struct buf *sql, const struct task_new *t)
+void task_new_put_expires(struct buf *sql, const struct task_new *t, const char *due)
 {
     if (t->expires_at) {
         db_put_time(sql, t->expires_at);
     } else if (t->expires_ms) {
         buf_str(sql, "GREATEST(UTC_TIMESTAMP(3), ");
-        task_new_put_expected(sql, t);
+        if (due)
+            buf_str(sql, due);
+        else
+            task_new_put_expected(sql, t);
         buf_printf(sql, ") + INTERVAL %" PRId64 " MICROSECOND", t->expires_ms * 1000);
     } else {
         buf_str(sql, "NULL");
@@ -100,7 +103,7 @@ void task_new_put_values(struct db_statement *st, const struct task_new *t, unsi
     }
     if (has & TASK_NEW_EXPIRES) {
         buf_chr(sql, ',');
-        task_new_put_expires(sql, t);
+        task_new_put_expires(sql, t, NULL);
     }
 }
 

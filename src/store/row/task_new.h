@@ -41,7 +41,8 @@ enum key_conflict {
 
 void task_new_put_expected(struct buf *sql, const struct task_new *t);
 void task_new_put_max_attempts(struct buf *sql, const struct task_new *t);
-void task_new_put_expires(struct buf *sql, const struct task_new *t);
+/* due: the column that has its time, if that is not the one it was given; else NULL. */
+void task_new_put_expires(struct buf *sql, const struct task_new *t, const char *due);
 
 /* Columns that not every task needs. Leaving out those that no row of a statement needs saves a
  * sixth of the server's work. */
