@@ -13,9 +13,6 @@
 #include <inttypes.h>
 #include <stdlib.h>
 
-/* After locked or refused rows, claims look for such rows first for this long: an application that
- * locks rows tends to do it again within the minute. */
-#define CAREFUL_US INT64_C(60000000)
 /* Whatever wrote a wrong body_size is likely to go on: claims bring no bodies for this long. */
 #define BARE_US INT64_C(600000000)
 
@@ -68,8 +65,6 @@ void care_put_aside(struct db *db, struct tag_state *t, const struct rows_faults
     bool said = t->aside.said_us;
 
     aside_put(&t->aside, f, now_us);
-    if (f->count)
-        t->careful_us = now_us + CAREFUL_US;
     if (aside_news(&t->aside, now_us))
         say(db, t);
     else if (aside_over(&t->aside))
@@ -92,7 +87,6 @@ void care_limit_locked(struct tag_state *t, const struct err *err)
 
     if (!t->limit_since_us)
         t->limit_since_us = now_us;
-    t->careful_us = now_us + CAREFUL_US;
     if (now_us - t->limit_since_us < TROUBLE_LOCK_US ||
         (t->limit_said_us && now_us - t->limit_said_us < TROUBLE_AGAIN_US))
         return;

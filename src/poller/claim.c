@@ -240,7 +240,6 @@ static int claim(struct claims *claims, const struct look_step *s, struct err *e
     ask.aside_count = aside_ids(&t->aside, sent_us, &aside);
     ask.aside = aside;
     ask.skip_locked = t->aside.count >= ASIDE_MANY;
-    ask.careful = sent_us < t->careful_us;
     ask.without_bodies = sent_us < t->bare_us;
     ask.without_long = claims->flight->renewing;
     rc = claim_store_claim(claims->ctx->db, &claims->ctx->owner, &ask, &won, &saw, &faults, err);

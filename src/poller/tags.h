@@ -29,7 +29,6 @@ struct tag_state {
     int64_t warned_us; /* last time the log said that it has no handler; 0: never */
     /* of care.c: */
     struct aside aside; /* due tasks whose rows could not be changed */
-    int64_t careful_us; /* until then a claim looks for locked rows first */
     bool slow_said;     /* the log has it that changing its rows takes long */
     int64_t refused_us; /* when its last claim was, as a whole; 0: it was not */
     struct err refusal; /* of that claim */

@@ -1,6 +1,7 @@
 /* A claim also finds out when the next task is due: without another statement, and without touching
  * it. */
 #include "harness.h"
+#include "store/db/db_handle.h"
 #include "store/row/sql.h"
 
 #include <inttypes.h>
@@ -21,8 +22,10 @@ static int64_t statements(void)
 /* It is left alone, even if another session has it locked. */
 static void claim_says_when_the_next_one_is_due(void **state)
 {
-    static const struct claim_ask kinds[] = {
-        {.limit = 5}, {.limit = 5, .careful = true}, {.limit = 5, .tag_limit = {.running = 100}}};
+    static const struct {
+        bool wary;
+        uint32_t running;
+    } kinds[] = {{false, 0}, {true, 0}, {false, 100}};
     struct claim_owner a = owner('a');
     struct db *other = harness_db();
     struct claim_seen saw;
@@ -38,9 +41,9 @@ static void claim_says_when_the_next_one_is_due(void **state)
         struct task_array won = {0};
         struct rows_faults faults = {0};
         ask.next = true;
-        ask.limit = kinds[i].limit;
-        ask.careful = kinds[i].careful;
-        ask.tag_limit.running = kinds[i].tag_limit.running;
+        ask.limit = 5;
+        db->wary_until = kinds[i].wary ? INT64_MAX : 0;
+        ask.tag_limit.running = kinds[i].running;
         uint64_t due = add("t", NULL, -1000);
         int64_t before = statements(), cost = statements() - before;
         before = statements();
@@ -58,6 +61,7 @@ static void claim_says_when_the_next_one_is_due(void **state)
         assert_true(saw.sent_us && saw.answered_us >= saw.sent_us);
         task_array_done(&won);
     }
+    db->wary_until = 0;
     run(other, "ROLLBACK");
     db_free(other);
 }

@@ -1,5 +1,4 @@
-/* One bad row costs itself: rows that somebody has locked, that the server refuses to change, or
- * that tell lies. */
+/* One bad row costs itself: rows that somebody has locked, or that the server refuses to change. */
 #include "harness.h"
 #include "store/db/db_connect.h"
 #include "store/db/db_handle.h"
@@ -82,7 +81,7 @@ static void claims_take_what_is_not_locked(void **state)
         for (int i = 0; i < N; i++)
             id = i == 5 ? add("t", NULL, -1000) : (add("t", NULL, -1000), id);
         ask.tag_limit.running = round % 2 ? 1000 : 0;
-        ask.careful = round / 2 == 1;
+        db->wary_until = round / 2 == 1 ? INT64_MAX : 0;
         ask.skip_locked = round / 2 == 2 && db_skips_locked(db);
         lock_row(id);
         /* in a transaction: the first alone */
@@ -139,11 +138,60 @@ static void a_locked_limit_is_told_from_locked_rows(void **state)
     run(stranger, "START TRANSACTION");
     run(stranger, "UPDATE dq_tag SET update_time = UTC_TIMESTAMP(3) WHERE tag = 't'");
     for (int careful = 0; careful <= 1; careful++) {
-        ask.careful = careful;
+        db->wary_until = careful ? INT64_MAX : 0;
         assert_int_equal(claim_store_claim(db, &a, &ask, &won, &saw, &faults, &err), ERR_LOCKED);
         assert_non_null(strstr(err.text, "dq_tag"));
         assert_int_equal(faults.count, 0);
     }
+    run(stranger, "ROLLBACK");
+    task_array_done(&won);
+}
+
+static int64_t waits(void)
+{
+    return session_status(db, "= 'Innodb_row_lock_waits'");
+}
+
+/* A server as MySQL: it makes a session wait that would rather not. */
+static void only_the_first_locked_row_is_waited_for(void **state)
+{
+    struct claim_owner a = owner('a');
+    struct claim_ref ref;
+    struct task_array won = running(&a);
+    struct settlement s = result(&won.items[1], TASK_SUCCEED, OUTCOME_DONE);
+    struct claim_ask ask = plain_ask;
+    struct claim_seen saw;
+    bool lost, applied;
+    (void)state;
+    ref = (struct claim_ref){won.items[0].id, won.items[0].version};
+    if (db_is_mariadb(db)) {
+        run(db, "SET SESSION innodb_lock_wait_timeout = 1");
+        db->mariadb = false;
+    }
+    run(db, "REPLACE INTO dq_tag (tag) VALUES ('c')");
+    run(stranger, "START TRANSACTION");
+    run(stranger, "UPDATE dq_task SET pid = 1");
+    run(stranger, "UPDATE dq_tag SET update_time = UTC_TIMESTAMP(3)");
+    for (char tag = 'a'; tag <= 'c'; tag++) {
+        const char name[] = {tag, 0};
+        uint64_t id = add(name, NULL, -1000);
+        struct task_array none = {0};
+        int64_t before = waits();
+        ask.tag = name;
+        ask.tag_limit.running = tag == 'c' ? 5 : 0;
+        run(stranger, "UPDATE dq_task SET pid = 1 WHERE id = %" PRIu64, id);
+        int rc = claim_store_claim(db, &a, &ask, &none, &saw, &faults, &err);
+        assert_int_equal(rc, tag == 'c' ? ERR_LOCKED : 0);
+        if (rc == 0)
+            expect_fault(id, ERR_LOCKED);
+        assert_int_equal(waits() - before, tag == 'a');
+    }
+    int64_t before = waits();
+    ok(lease_store_renew(db, &a, &ref, 1, 60000, false, &lost, &faults, &err));
+    expect_fault(ref.id, ERR_LOCKED);
+    ok(settle_store_settle(db, &a, &s, 1, false, false, &applied, &faults, &err));
+    expect_fault(s.id, ERR_LOCKED);
+    assert_int_equal(waits() - before, 0);
     run(stranger, "ROLLBACK");
     task_array_done(&won);
 }
@@ -419,113 +467,13 @@ static void what_cannot_be_counted_up_costs_itself(void **state)
     }
 }
 
-static void a_body_that_is_longer_than_it_says_stays_behind(void **state)
-{
-    struct claim_owner a = owner('a');
-    (void)state;
-    uint64_t id = add("t", NULL, -1000);
-    run(db,
-        "UPDATE dq_task SET message_body = REPEAT('x', 16385), body_size = 1 WHERE id = %" PRIu64,
-        id);
-    struct task_array won = claim(db, &a, "t", 1);
-    assert_null(won.items[0].body);
-    assert_int_equal(won.items[0].body_size, SIZE_MAX);
-    assert_true(won.lies);
-    struct task *t = &won.items[0];
-    ok(body_store_measure(db, &t, 1, &err));
-    assert_int_equal(t->body_size, 16385);
-    task_array_done(&won);
-    id = add("t", NULL, -1000);
-    run(db,
-        "UPDATE dq_task SET message_body = REPEAT('x', 16384), body_size = 1 WHERE id = %" PRIu64,
-        id);
-    won = claim(db, &a, "t", 1);
-    assert_int_equal(won.items[0].body_size, 16384);
-    assert_false(won.lies);
-    task_array_done(&won);
-}
-
-/* Bodies of which two are too long for one statement, by their body_size. */
-static void long_bodies_are_changed_one_at_a_time(void **state)
-{
-    struct claim_owner a = owner('a');
-    struct claim_ask ask = {
-        .tag = "t", .limit = 100, .shares = 1, .max_attempts = 7, .lease_ms = 60000, .next = true};
-    struct retention_place place = {0};
-    struct task_filter f = {0};
-    struct task_array won = {0};
-    struct targets x = {0};
-    struct claim_seen saw;
-    size_t deleted;
-    (void)state;
-    add("t", NULL, -9000);
-    for (int i = 1; i < 3; i++)
-        add("t", NULL, -1000);
-    run(db, "UPDATE dq_task SET body_size = 9000000");
-    add("t", NULL, -500);
-
-    ok(targets_list(db, &f, TASK_ANY, NULL, NULL, &x, &err));
-    assert_int_equal(x.count, 4);
-    assert_int_equal(targets_step(&x, 0), 1);
-    assert_int_equal(targets_step(&x, 2), 2);
-    targets_done(&x);
-
-    ask.without_long = true;
-    ok(claim_store_claim(db, &a, &ask, &won, &saw, &faults, &err));
-    assert_int_equal(won.count, 1); /* the short one */
-    assert_int_equal(saw.left, 3);
-    ask.without_long = false;
-    ok(claim_store_claim(db, &a, &ask, &won, &saw, &faults, &err));
-    assert_int_equal(won.count, 2);
-    assert_int_equal(saw.left, 2);
-    assert_int_equal(saw.lost, 0);
-    ask.without_bodies = true; /* no size is believed; several of unknown size go together */
-    ok(claim_store_claim(db, &a, &ask, &won, &saw, &faults, &err));
-    assert_int_equal(won.count, 4);
-    assert_int_equal(saw.left, 0);
-    task_array_done(&won);
-
-    run(db,
-        "UPDATE dq_task SET status = 4, finish_time = '2020-01-01', expected_time = '2020-01-01'");
-    for (int left = 2; left >= 1; left--) {
-        ok(retention_store_expire(db, TASK_CANCELLED, 1000, 100, &place, &deleted, &faults, &err));
-        assert_int_equal(deleted, 1);
-        assert_true(place.cut);
-    }
-    ok(retention_store_expire(db, TASK_CANCELLED, 1000, 100, &place, &deleted, &faults, &err));
-    assert_int_equal(deleted, 2);
-    assert_false(place.cut);
-}
-
-static void bodies_have_room_in_a_statement(void **state)
-{
-    size_t bytes = 0, n = 0;
-    (void)state;
-    assert_true(rows_take(&bytes, (size_t)1 << 30)); /* the first one always */
-    assert_false(rows_take(&bytes, 10000));
-    assert_true(rows_take(&bytes, 1000)); /* one that is stored in the row itself costs nothing */
-    for (bytes = 0; n < 5 * ROWS_STEP && rows_take(&bytes, 16384);)
-        n++;
-    assert_in_range(n, ROWS_STEP, 4 * ROWS_STEP);
-    for (bytes = n = 0; n < ROWS_STEP && rows_take(&bytes, SIZE_MAX);)
-        n++;
-    assert_in_range(n, 2, 10);
-}
-
-static void a_plain_insert_knows_the_size_of_its_body(void **state)
-{
-    (void)state;
-    run(db, "INSERT INTO dq_task (tag, expected_time, create_time, message_body)"
-            " VALUES ('t', UTC_TIMESTAMP(3), UTC_TIMESTAMP(3), X'c3a900')");
-    assert_int_equal(number(db, "SELECT body_size FROM dq_task"), 3);
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(claims_take_what_is_not_locked, setup, teardown),
         cmocka_unit_test_setup_teardown(what_was_put_aside_is_left_out, setup, teardown),
         cmocka_unit_test_setup_teardown(a_locked_limit_is_told_from_locked_rows, setup, teardown),
+        cmocka_unit_test_setup_teardown(only_the_first_locked_row_is_waited_for, setup, teardown),
         cmocka_unit_test_setup_teardown(leases_of_the_others_are_renewed, setup, teardown),
         cmocka_unit_test_setup_teardown(results_of_the_others_are_settled, setup, teardown),
         cmocka_unit_test_setup_teardown(the_others_are_taken_back, setup, teardown),
@@ -535,11 +483,6 @@ int main(void)
                                         teardown),
         cmocka_unit_test_setup_teardown(a_stale_attempt_gives_way, setup, teardown),
         cmocka_unit_test_setup_teardown(what_cannot_be_counted_up_costs_itself, setup, teardown),
-        cmocka_unit_test_setup_teardown(a_body_that_is_longer_than_it_says_stays_behind, setup,
-                                        teardown),
-        cmocka_unit_test_setup_teardown(long_bodies_are_changed_one_at_a_time, setup, teardown),
-        cmocka_unit_test_setup_teardown(bodies_have_room_in_a_statement, setup, teardown),
-        cmocka_unit_test_setup_teardown(a_plain_insert_knows_the_size_of_its_body, setup, teardown),
     };
     return cmocka_run_group_tests(tests, harness_group, harness_group_end);
 }

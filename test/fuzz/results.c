@@ -22,6 +22,7 @@
 #include "store/ask/task_get.h"
 #include "store/ask/task_list.h"
 #include "store/ask/why_store.h"
+#include "store/db/db_session.h"
 #include "store/fleet/attempt_store.h"
 #include "store/fleet/event_store.h"
 #include "store/fleet/handler_store.h"
@@ -178,7 +179,8 @@ static void claim(struct db *db)
     int64_t now_us, next_at;
     struct err err;
 
-    ask.careful = how & 2;
+    if (how & 2)
+        db_session_beware(db);
     ask.skip_locked = how & 4;
     ask.without_bodies = how & 8;
     ask.next = how & 16;

@@ -25,6 +25,7 @@ struct db {
     bool password_loaded;
     bool in_tx; /* also after the connection of the transaction broke */
     unsigned lock_wait_s, table_wait_s, idle_s; /* as struct db_session */
+    int64_t wary_until;                         /* see db_session_beware */
     size_t max_packet;                          /* 0: not asked yet */
     enum db_cluster cluster;
     bool mariadb;

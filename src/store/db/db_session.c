@@ -15,6 +15,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* An application that locks rows tends to do it again within the minute. */
+#define WARY_MS 60000
+
 enum servers { ALL, ON_MARIADB, ON_MYSQL, OLD_NAMES, NEW_NAMES };
 
 static unsigned lock_wait(const struct db *db)
@@ -216,6 +219,17 @@ void db_session_wait(struct db *db)
 {
     if (set_lock_wait(db, db->lock_wait_s, NULL) < 0)
         db_handle_drop(db);
+}
+
+void db_session_beware(struct db *db)
+{
+    if (!db->mariadb && !db->lock_wait_s)
+        db->wary_until = when_steady() + WARY_MS;
+}
+
+bool db_session_wary(const struct db *db)
+{
+    return when_steady() < db->wary_until;
 }
 
 void db_session_brief(struct db *db, bool brief)

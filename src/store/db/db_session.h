@@ -7,6 +7,8 @@
 
 #include "base/err.h"
 
+#include <stdbool.h>
+
 struct db;
 
 /* How long a session waits, and how long the server waits for it, in seconds. */
@@ -33,6 +35,11 @@ void db_session_set(struct db *db, const struct db_session *session);
  * the connection: the next one waits. */
 int db_session_wait_not(struct db *db, struct err *err) __attribute__((warn_unused_result));
 void db_session_wait(struct db *db);
+
+/* Another session has locked a row. If this one would rather not wait, but the server makes it wait
+ * (MySQL), it is wary for a minute: statements look for locked rows first, of whatever tag. */
+void db_session_beware(struct db *db);
+bool db_session_wary(const struct db *db);
 
 /* Until the call with false, statements on this connection wait for a locked table for a second at
  * most; then ERR_LOCKED. A failure closes the connection: the next one waits as usual. */

@@ -180,10 +180,12 @@ int rows_sift(struct db *db, const struct rows_work *w, struct rows_faults *faul
     if (rc == 0)
         rc = read_ids(db, w, false, there, err);
     for (size_t i = 0; rc == 0 && i < w->count; i++) {
-        if (there[i] && !held[i])
+        if (there[i] && !held[i]) {
             rows_faults_add(faults, w->id(w->arg, i), i, &locked);
-        else
+            db_session_beware(db);
+        } else {
             at[n++] = i;
+        }
     }
     free(held);
     *ret_n = n;
@@ -221,7 +223,7 @@ int rows_run(struct db *db, const struct rows_work *w, bool careful, struct rows
 
     for (size_t i = 0; i < n; i++)
         at[i] = i;
-    careful = careful && faults && db_skips_locked(db);
+    careful = (careful || db_session_wary(db)) && faults && db_skips_locked(db);
     if (!careful)
         rc = n ? w->run(w->arg, at, n, err) : 0;
     if (careful || (faults && rows_at_fault(db, rc))) {

@@ -71,7 +71,7 @@ struct rows_work {
  * of failures a part that fails is not divided any more: all of its rows are faults, with a text
  * that says so. faults NULL: the first failure is returned.
  * careful: looks for locked rows first, for a caller that expects some and would rather not wait
- * for their locks. */
+ * for their locks; a wary session (db_session.h) is always careful. */
 int rows_run(struct db *db, const struct rows_work *w, bool careful, struct rows_faults *faults,
              struct err *err) __attribute__((warn_unused_result));
 

@@ -37,8 +37,6 @@ struct claim_ask {
     bool without_long;      /* leave tasks with long bodies for a later claim */
     int64_t row_us;         /* how long changing one of its rows takes, if that is long */
     bool next;              /* also find out when the next task is due; ignored with skip_locked */
-    /* After some rows could not be claimed: */
-    bool careful; /* as rows_run */
     /* leave out all locked rows, however many, if the server can */
     bool skip_locked;
     const uint64_t *aside; /* ids to leave out */

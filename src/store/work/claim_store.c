@@ -10,6 +10,7 @@
 #include "base/mem.h"
 #include "store/db/columns.h"
 #include "store/db/db_put.h"
+#include "store/db/db_session.h"
 #include "store/row/sql.h"
 
 #include <inttypes.h>
@@ -117,6 +118,7 @@ static int lock_limit(struct db *db, const struct claim_ask *ask, bool careful, 
         rc = db_exec(db, &sql, NULL, err);
     if (rc < 0) {
         if (rc == ERR_LOCKED) {
+            db_session_beware(db);
             err_prefix(err, LIMIT_LOCKED_TEXT);
             *ret_held = LIMIT_LOCKED;
         }
@@ -286,7 +288,7 @@ int claim_store_claim(struct db *db, const struct claim_owner *owner, const stru
                       struct err *err)
 {
     struct claiming w = {.db = db, .owner = owner, .ask = ask};
-    enum care care = ask->careful ? CARE_SIFT : CARE_NONE;
+    enum care care = db_session_wary(db) ? CARE_SIFT : CARE_NONE;
     size_t before = faults ? faults->count : 0;
     bool again = false;
     int rc = 0;
@@ -305,7 +307,7 @@ int claim_store_claim(struct db *db, const struct claim_owner *owner, const stru
         rc = find_some(&w, ask->limit, faults, err);
         if (rc == 0 && w.found.count)
             rc = rows_run(db, &(struct rows_work){w.found.count, &w, claiming_id, claim_part, NULL},
-                          ask->careful, faults, err);
+                          false, faults, err);
         if (rc == 0)
             rc = find_held(&w, err);
     }

@@ -107,7 +107,7 @@ int expire_store_cancel(struct db *db, const struct claim_ask *ask, size_t rows,
     int rc = find_expired(&x, rows, floor, err);
     if (rc == 0 && x.count)
         rc = rows_run(db, &(struct rows_work){x.count, &x, expiring_id, expire_rows, NULL},
-                      ask->careful, faults, err);
+                      false, faults, err);
     if (rc < 0)
         return rc;
     *floor = x.seen < rows && !x.more ? (struct peek_floor){0} : x.last;
