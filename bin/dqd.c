@@ -95,11 +95,10 @@ static const struct cmd dqd = {
 /* Says what went wrong; returns the exit status. */
 static int complain(const struct err *err)
 {
-    struct buf line = BUF_INIT;
+    BUF_LOCAL struct buf line = BUF_INIT;
 
     buf_printf(&line, "dqd: %s", err->text);
     log_say(line.data);
-    buf_done(&line);
     return err_exit_status(err->code);
 }
 
@@ -225,7 +224,7 @@ static int check_mysql_files(const struct conf_mysql *m, struct err *err)
 /* A line. */
 static void __attribute__((format(printf, 2, 3))) say(FILE *to, const char *fmt, ...)
 {
-    struct buf text = BUF_INIT, line = BUF_INIT;
+    BUF_LOCAL struct buf text = BUF_INIT, line = BUF_INIT;
     va_list ap;
 
     va_start(ap, fmt);
@@ -233,8 +232,6 @@ static void __attribute__((format(printf, 2, 3))) say(FILE *to, const char *fmt,
     va_end(ap);
     text_escape(&line, text.data, text.len, 0);
     fprintf(to, "%s\n", line.data);
-    buf_done(&text);
-    buf_done(&line);
 }
 
 static void warn_of_handler(const struct handlers *handlers, const struct handler *h,

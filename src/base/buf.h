@@ -1,8 +1,9 @@
 /*
  * buf.h - a byte string that grows.
  *
- * Caller-owned: `struct buf b = BUF_INIT; ... buf_done(&b);`. data is always followed by a NUL byte
- * once anything was added, so that text can be used as a C string; NULs inside count as bytes.
+ * Caller-owned: `BUF_LOCAL struct buf b = BUF_INIT;` is freed when its scope ends, any other one by
+ * buf_done. data is always followed by a NUL byte once anything was added, so that text can be used
+ * as a C string; NULs inside count as bytes.
  */
 #ifndef DQ_BASE_BUF_H
 #define DQ_BASE_BUF_H
@@ -17,6 +18,7 @@ struct buf {
 /* clang-format off */
 #define BUF_INIT {NULL, 0, 0}
 /* clang-format on */
+#define BUF_LOCAL __attribute__((cleanup(buf_done)))
 
 void buf_done(struct buf *b);                 /* frees, leaves an empty usable buffer */
 void buf_reset(struct buf *b);                /* len = 0, memory kept */

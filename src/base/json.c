@@ -210,8 +210,8 @@ static bool decode_base64(struct json_reader *r, const char *text, size_t len)
 static int unknown_member(const char *key, const struct json_member *members, size_t count,
                           struct err *err)
 {
-    const char **names = mem_alloc((count + 1) * sizeof *names);
-    struct buf shown = BUF_INIT;
+    MEM_LOCAL const char **names = mem_alloc((count + 1) * sizeof *names);
+    BUF_LOCAL struct buf shown = BUF_INIT;
 
     for (size_t i = 0; i < count; i++)
         names[i] = members[i].name;
@@ -221,8 +221,6 @@ static int unknown_member(const char *key, const struct json_member *members, si
         err_set(err, ERR_DATA, "unknown member \"%s\" (did you mean \"%s\"?)", shown.data, nearest);
     else
         err_set(err, ERR_DATA, "unknown member \"%s\"", shown.data);
-    buf_done(&shown);
-    free(names);
     return ERR_DATA;
 }
 

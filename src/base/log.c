@@ -228,11 +228,10 @@ void log_event(int level, const char *msg, const char *fields, ...)
 
 void log_say(const char *text)
 {
-    struct buf line = BUF_INIT;
+    BUF_LOCAL struct buf line = BUF_INIT;
 
     buf_printf(&line, "%s\n", text);
     (void)write_line(&line);
-    buf_done(&line);
 }
 
 const char *log_quote(const char *text)

@@ -99,3 +99,11 @@ bool mem_has(size_t size)
     free(p);
     return p;
 }
+
+void mem_local(void *pointer)
+{
+    void *p;
+
+    memcpy(&p, pointer, sizeof p);
+    free(p);
+}

@@ -19,7 +19,7 @@ void prom_metric(struct buf *b, const char *name, const char *type, const char *
  * what ends a value. */
 static void put_value(struct buf *b, const char *value)
 {
-    struct buf inert = BUF_INIT;
+    BUF_LOCAL struct buf inert = BUF_INIT;
 
     text_escape(&inert, value, strlen(value), 0);
     for (size_t i = 0; i < inert.len; i++) {
@@ -27,7 +27,6 @@ static void put_value(struct buf *b, const char *value)
             buf_chr(b, '\\');
         buf_chr(b, inert.data[i]);
     }
-    buf_done(&inert);
 }
 
 static void put_name(struct buf *b, const char *name, va_list labels)

@@ -58,7 +58,7 @@ static bool is_stale(const struct stat *st)
 static void sweep(const char *path)
 {
     const char *slash = strrchr(path, '/'), *base = slash ? slash + 1 : path;
-    char *dir = slash ? mem_dup(path, (size_t)(slash + 1 - path)) : mem_strdup(".");
+    MEM_LOCAL char *dir = slash ? mem_dup(path, (size_t)(slash + 1 - path)) : mem_strdup(".");
     DIR *d = opendir(dir);
     const struct dirent *e;
     struct stat st;
@@ -69,7 +69,6 @@ static void sweep(const char *path)
             unlinkat(dirfd(d), e->d_name, 0);
     if (d)
         closedir(d);
-    free(dir);
 }
 
 /* Writes and closes it. old: the file that it replaces, whose rights it gets; it was made for its
@@ -90,7 +89,7 @@ static int fill(int fd, const struct stat *old, const void *text, size_t len)
 static int rename_over(const char *path, const struct stat *old, const void *text, size_t len)
 {
     /* a name of this process alone: others may be replacing the same file */
-    char *fresh = mem_printf("%s.%ld" ENDING, path, (long)getpid());
+    MEM_LOCAL char *fresh = mem_printf("%s.%ld" ENDING, path, (long)getpid());
     int fd = -1, rc, why;
 
     sweep(path);
@@ -102,7 +101,6 @@ static int rename_over(const char *path, const struct stat *old, const void *tex
     why = errno;
     if (rc != 0 && fd >= 0)
         unlink(fresh);
-    free(fresh);
     errno = why;
     return rc;
 }

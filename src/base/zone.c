@@ -133,7 +133,7 @@ struct zone *zone_new(const char *name, size_t len)
 {
     if (!is_name(name, len))
         return NULL;
-    char *path = mem_printf("%s/%.*s", database(), (int)len, name);
+    MEM_LOCAL char *path = mem_printf("%s/%.*s", database(), (int)len, name);
     struct zone *z = mem_zero(1, sizeof *z);
     z->file = mem_alloc(FILE_MAX);
     size_t size = read_file(path, z->file);
@@ -141,7 +141,6 @@ struct zone *zone_new(const char *name, size_t len)
         zone_free(z);
         z = NULL;
     }
-    free(path);
     return z;
 }
 

@@ -36,7 +36,7 @@ static int write_files(const struct rig *rig, const struct conf *configured,
 {
     static char none[] = "";
     struct conf conf = *configured;
-    struct buf ini = BUF_INIT, yaml = BUF_INIT;
+    BUF_LOCAL struct buf ini = BUF_INIT, yaml = BUF_INIT;
 
     conf.mysql = *mysql;
     conf.dqd.handlers = rig->handlers;
@@ -53,8 +53,6 @@ static int write_files(const struct rig *rig, const struct conf *configured,
     int rc = write_file(rig->ini, &ini, err);
     if (rc == 0)
         rc = write_file(rig->handlers, &yaml, err);
-    buf_done(&ini);
-    buf_done(&yaml);
     return rc;
 }
 

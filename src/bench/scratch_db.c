@@ -68,7 +68,7 @@ struct db *scratch_db_db(const struct scratch_db *s)
 
 static int explain_denied(struct scratch_db *s, struct err *err)
 {
-    char *account = NULL;
+    MEM_LOCAL char *account = NULL;
 
     if (scratch_store_account(s->holder, &account, err) == 0 && account)
         err_set(
@@ -76,7 +76,6 @@ static int explain_denied(struct scratch_db *s, struct err *err)
             "this account may not create a database to measure in. An administrator can allow it: GRANT ALL ON `%s`.* TO %s; "
             "or name an existing empty database with --database",
             SCRATCH_PATTERN, account);
-    free(account);
     return err->code;
 }
 

@@ -112,7 +112,7 @@ int statement_add(struct db *db, int64_t ms, struct figure *ret, struct err *err
 int statement_fill(struct db *db, const char *tag, size_t n, int64_t delay_ms, int64_t spread_ms,
                    int64_t *ret_us, struct err *err)
 {
-    struct task_new *tasks = mem_zero(TASK_CHUNK_ROWS, sizeof *tasks);
+    MEM_LOCAL struct task_new *tasks = mem_zero(TASK_CHUNK_ROWS, sizeof *tasks);
     int64_t start = when_steady_us();
     size_t kept, bad;
     int rc = 0;
@@ -125,7 +125,6 @@ int statement_fill(struct db *db, const char *tag, size_t n, int64_t delay_ms, i
     }
     if (ret_us)
         *ret_us = when_steady_us() - start;
-    free(tasks);
     return rc;
 }
 

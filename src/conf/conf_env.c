@@ -51,13 +51,11 @@ static int fail_unknown(struct conf_reading *r, const char *section, const char 
     if (!nearest)
         return conf_value_fail(r, NULL, "[%s] has no key \"%s\"; dq.ini(5) lists the keys", section,
                                key);
-    char *name = with_letters(r->at.variable, strlen(r->at.variable) - strlen(key), toupper),
-         *end = with_letters(nearest, strlen(nearest), toupper);
-    int rc = conf_value_fail(r, NULL, "[%s] has no key \"%s\"; did you mean %s%s?", section, key,
-                             name, end);
-    free(name);
-    free(end);
-    return rc;
+    MEM_LOCAL char *name =
+                       with_letters(r->at.variable, strlen(r->at.variable) - strlen(key), toupper),
+                   *end = with_letters(nearest, strlen(nearest), toupper);
+    return conf_value_fail(r, NULL, "[%s] has no key \"%s\"; did you mean %s%s?", section, key,
+                           name, end);
 }
 
 /* As inih does with what stands in a file. */
@@ -82,7 +80,7 @@ static bool has_small(const char *text)
 static int take(struct conf_reading *r, const char *section, const char *key, const char *value)
 {
     const struct conf_key *k = has_small(r->at.variable) ? NULL : conf_find_key(section, key);
-    char *text = trimmed(value);
+    MEM_LOCAL char *text = trimmed(value);
     int rc = k ? conf_value_check(r, text, strlen(text)) : fail_unknown(r, section, key);
 
     if (rc == 0)
@@ -91,7 +89,6 @@ static int take(struct conf_reading *r, const char *section, const char *key, co
         free(r->places[k - conf_keys].variable);
         r->places[k - conf_keys] = (struct conf_place){.variable = mem_strdup(r->at.variable)};
     }
-    free(text);
     return rc;
 }
 
@@ -103,12 +100,11 @@ int conf_env_read(struct conf_reading *r)
         const char *section, *key, *equals = strchr(*e, '=');
         if (strncmp(*e, PREFIX, strlen(PREFIX)) || !equals || !(key = behind_section(*e, &section)))
             continue;
-        char *name = with_letters(key, (size_t)(equals - key), tolower);
+        MEM_LOCAL char *name = with_letters(key, (size_t)(equals - key), tolower);
         r->at = (struct conf_place){.variable = mem_dup(*e, (size_t)(equals - *e))};
         rc = take(r, section, name, equals + 1);
         free(r->at.variable);
         r->at = (struct conf_place){0};
-        free(name);
     }
     return rc;
 }
@@ -118,10 +114,9 @@ void conf_env_clear(void)
     const char *section;
 
     for (char **e = environ; e && *e;) {
-        char *name = mem_dup(*e, strcspn(*e, "="));
+        MEM_LOCAL char *name = mem_dup(*e, strcspn(*e, "="));
         bool ours = !strncmp(name, PREFIX, strlen(PREFIX)) && behind_section(name, &section);
         if (!ours || unsetenv(name) != 0)
             e++;
-        free(name);
     }
 }

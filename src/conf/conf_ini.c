@@ -10,7 +10,6 @@
 
 #include <ini.h>
 
-#include <stdlib.h>
 #include <string.h>
 
 struct ini {
@@ -67,7 +66,7 @@ static int check_section(struct ini *s, const char *text, size_t len)
     const char *close = memchr(text, ']', len);
     if (!close || close != text + len - 1)
         return conf_value_fail(s->r, NULL, "a section is written [name] on a line of its own");
-    char *name = mem_dup(text + 1, len - 2);
+    MEM_LOCAL char *name = mem_dup(text + 1, len - 2);
     size_t count = 0;
     while (conf_sections[count] && strcmp(conf_sections[count], name) != 0)
         count++;
@@ -80,7 +79,6 @@ static int check_section(struct ini *s, const char *text, size_t len)
                             "unknown section [%s]; there are [mysql], [dqd], [retention] and [dq]",
                             name);
     }
-    free(name);
     return s->r->rc;
 }
 

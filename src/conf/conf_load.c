@@ -138,7 +138,7 @@ int conf_load(const char *explicit_path, struct conf **ret_conf, struct err *err
     char *file = conf_file_find(explicit_path, err);
     if (!file)
         return ERR_CONFIG;
-    struct buf text = BUF_INIT;
+    BUF_LOCAL struct buf text = BUF_INIT;
     struct conf *c = mem_zero(1, sizeof *c);
     struct conf_reading r = {
         .file = file, .conf = c, .places = mem_zero(conf_key_count, sizeof *r.places), .err = err};
@@ -155,7 +155,6 @@ int conf_load(const char *explicit_path, struct conf **ret_conf, struct err *err
     c = NULL;
 out:
     conf_free(c);
-    buf_done(&text);
     for (size_t i = 0; i < conf_key_count; i++)
         free(r.places[i].variable);
     free(r.places);

@@ -41,7 +41,7 @@ static int set_choice(struct conf_reading *r, const struct conf_key *key, const 
 {
     int i = choice_index(key, text);
     if (i < 0) {
-        struct buf names = BUF_INIT;
+        BUF_LOCAL struct buf names = BUF_INIT;
         for (size_t n = 0; key->choices[n]; n++)
             buf_printf(&names, "%s%s",
                        n == 0                ? ""
@@ -49,7 +49,6 @@ static int set_choice(struct conf_reading *r, const struct conf_key *key, const 
                                              : " or ",
                        key->choices[n]);
         conf_value_fail(r, NULL, "%s = %s is not known; give %s", key->name, text, names.data);
-        buf_done(&names);
         return r->rc;
     }
     *ret_index = i;

@@ -177,14 +177,13 @@ static bool there_is_account(const char *name)
 {
     struct passwd entry, *found = NULL;
     size_t size = 1024;
-    char *memory = NULL;
+    MEM_LOCAL char *memory = NULL;
     int rc;
 
     do {
         memory = mem_resize(memory, size *= 2, 1);
         rc = getpwnam_r(name, &entry, memory, size, &found);
     } while (rc == ERANGE && size < ((size_t)1 << 20));
-    free(memory);
     return found || (rc != 0 && rc != ENOENT && rc != ESRCH && rc != EPERM && rc != EBADF);
 }
 

@@ -149,10 +149,9 @@ int handlers_load_text(const char *path, struct buf *ret_text, struct handlers *
 
 int handlers_load(const char *path, struct handlers **ret, struct err *err)
 {
-    struct buf text = BUF_INIT;
+    BUF_LOCAL struct buf text = BUF_INIT;
     int rc = handlers_load_text(path, &text, ret, err);
 
-    buf_done(&text);
     return rc;
 }
 

@@ -12,7 +12,6 @@
 #include "store/work/body_store.h"
 
 #include <inttypes.h>
-#include <stdlib.h>
 #include <string.h>
 
 /* One statement loads this much, or a single longer body: a few milliseconds. */
@@ -81,7 +80,7 @@ static void split(struct flight *f, struct flight_job *j, uint32_t from)
 static int measure(const struct context *ctx, struct flight *f, struct flight_job *j,
                    struct err *err)
 {
-    struct task **missing = mem_alloc(j->count * sizeof *missing);
+    MEM_LOCAL struct task **missing = mem_alloc(j->count * sizeof *missing);
     size_t n = 0, bytes = 0;
     uint32_t fit = 0;
 
@@ -89,7 +88,6 @@ static int measure(const struct context *ctx, struct flight *f, struct flight_jo
         if (!j->tasks[i].body)
             missing[n++] = &j->tasks[i];
     int rc = body_store_measure(ctx->db, missing, n, err);
-    free(missing);
     if (rc < 0)
         return rc;
     for (uint32_t i = 0; i < j->count;) {
@@ -124,7 +122,7 @@ static int measure(const struct context *ctx, struct flight *f, struct flight_jo
 static int load_some(const struct context *ctx, struct flight *f, struct flight_job *j,
                      struct err *err)
 {
-    struct task **missing = mem_alloc(j->count * sizeof *missing);
+    MEM_LOCAL struct task **missing = mem_alloc(j->count * sizeof *missing);
     size_t n = 0, loaded = 0;
     uint32_t first = 0;
 
@@ -136,7 +134,6 @@ static int load_some(const struct context *ctx, struct flight *f, struct flight_
         missing[n++] = &j->tasks[i];
     }
     int rc = n ? body_store_load(ctx->db, missing, n, j->singly ? 0 : LOAD_BYTES, &loaded, err) : 0;
-    free(missing);
     if (rows_at_fault(ctx->db, rc) && !j->singly) {
         j->singly = true;
         return 0;

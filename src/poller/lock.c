@@ -153,7 +153,8 @@ out:
 static int check_directory(const char *path, struct err *err)
 {
     const char *slash = strrchr(path, '/');
-    char *dir = slash > path ? mem_printf("%.*s", (int)(slash - path), path) : mem_strdup("/");
+    MEM_LOCAL char *dir =
+        slash > path ? mem_printf("%.*s", (int)(slash - path), path) : mem_strdup("/");
     struct stat st;
     int rc = 0;
 
@@ -164,7 +165,6 @@ static int check_directory(const char *path, struct err *err)
     if (errno)
         rc = err_set(err, errno == ENOENT || errno == ENOTDIR ? ERR_CONFIG : ERR_DENIED,
                      "cannot create a lock file in %s: %s", dir, strerror(errno));
-    free(dir);
     return rc;
 }
 

@@ -85,7 +85,7 @@ static void put_histograms(struct buf *b, const struct minute *minute)
 void metrics_write(struct metrics *m, uint32_t running)
 {
     const char *path = m->ctx->conf->dqd.metrics_file;
-    struct buf b = BUF_INIT;
+    BUF_LOCAL struct buf b = BUF_INIT;
     struct err err = {0};
     bool failed;
 
@@ -100,7 +100,6 @@ void metrics_write(struct metrics *m, uint32_t running)
     put_tags(&b, m->minute);
     put_histograms(&b, m->minute);
     failed = replace_file(path, b.data, b.len, false, &err) < 0;
-    buf_done(&b);
     if (failed && !m->failed)
         log_event(LOG_WARN, "metrics_file cannot be written; dqd goes on without", "error=%s",
                   log_quote(err.text));

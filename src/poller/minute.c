@@ -213,11 +213,10 @@ static void saved(struct minute *m, size_t past, size_t current)
 
 int minute_flush(struct minute *m, struct err *err)
 {
-    struct minute_row *rows = mem_alloc(FLUSH_MOST * sizeof *rows);
+    MEM_LOCAL struct minute_row *rows = mem_alloc(FLUSH_MOST * sizeof *rows);
     size_t past, n = pick(m, rows, &past);
     int rc = n ? minute_store_put(m->ctx->db, &m->ctx->owner, rows, n, err) : 0;
 
-    free(rows);
     if (rc < 0)
         return rc;
     saved(m, past, n - past);

@@ -310,7 +310,7 @@ static void take_signals(struct poller *p)
 static void tell_systemd(struct poller *p, int64_t now_us)
 {
     const struct duties *d = &p->duties;
-    struct buf status = BUF_INIT;
+    BUF_LOCAL struct buf status = BUF_INIT;
 
     if (p->watchdog_every_us && now_us >= p->watchdog_us) {
         notify_send("WATCHDOG=1");
@@ -322,7 +322,6 @@ static void tell_systemd(struct poller *p, int64_t now_us)
     buf_str(&status, d->ctx.quiet ? "quiet, " : "");
     status_put(&status, &d->tags, look_running(&d->look), d->ctx.slots, now_us);
     notify_send("STATUS=%s", status.data);
-    buf_done(&status);
 }
 
 /* Takes what has happened, does what is due, and returns when to be called again. */

@@ -80,7 +80,7 @@ static int say(struct registry *r, struct poller_share *ret, struct err *err)
 {
     const struct context *ctx = r->ctx;
     const struct handlers_table *table = tags_table(r->tags);
-    struct buf globs = BUF_INIT;
+    BUF_LOCAL struct buf globs = BUF_INIT;
     struct poller_say say = {.mode = r->mode,
                              .slots = (int)ctx->slots,
                              .running = (int)look_running(r->look),
@@ -94,7 +94,6 @@ static int say(struct registry *r, struct poller_share *ret, struct err *err)
                              .careful = r->unheard};
     int rc = poller_store_beat(ctx->db, &ctx->owner, &say, ret, err);
 
-    buf_done(&globs);
     return rc;
 }
 

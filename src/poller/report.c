@@ -124,7 +124,7 @@ void report_job(const struct context *ctx, struct flight *f, const struct messag
  * changes. */
 static int load_text(const struct context *ctx, int fd, struct handlers **ret, struct err *err)
 {
-    char *text = mem_alloc(HANDLERS_LOAD_TEXT_MAX + 1);
+    MEM_LOCAL char *text = mem_alloc(HANDLERS_LOAD_TEXT_MAX + 1);
     size_t len = 0;
     ssize_t n = 0;
     int rc;
@@ -134,7 +134,6 @@ static int load_text(const struct context *ctx, int fd, struct handlers **ret, s
         len += (size_t)n;
     rc = n < 0 ? err_set(err, ERR_SYSTEM, "cannot read the runner's copy: %s", strerror(errno))
                : handlers_load_again(ctx->conf->dqd.handlers, text, len, ret, err);
-    free(text);
     return rc;
 }
 

@@ -54,7 +54,7 @@ static char *retry_text(const struct retry_policy *p)
 static int put_handlers(const struct served *s, const struct handlers_table *table, struct err *err)
 {
     const struct handlers *all = table->handlers;
-    struct handler_row *rows = mem_zero(all->count, sizeof *rows);
+    MEM_LOCAL struct handler_row *rows = mem_zero(all->count, sizeof *rows);
 
     for (size_t i = 0; i < all->count; i++) {
         const struct handler *h = &all->items[i];
@@ -73,7 +73,6 @@ static int put_handlers(const struct served *s, const struct handlers_table *tab
     int rc = handler_store_put(s->ctx->db, table->number, rows, all->count, err);
     for (size_t i = 0; i < all->count; i++)
         free(rows[i].retry);
-    free(rows);
     return rc;
 }
 

@@ -83,13 +83,11 @@ static void put_line(struct buf *b, const struct task *t)
 
 int input_tasks(const struct task *tasks, size_t count, bool batch, struct err *err)
 {
-    struct buf b = BUF_INIT;
+    BUF_LOCAL struct buf b = BUF_INIT;
 
     if (!batch)
         return input(tasks->body, tasks->body_size, err);
     for (size_t i = 0; i < count; i++)
         put_line(&b, &tasks[i]);
-    int fd = input(b.data, b.len, err);
-    buf_done(&b);
-    return fd;
+    return input(b.data, b.len, err);
 }

@@ -59,7 +59,7 @@ static bool account_may(const struct child_account *a, const char *path, mode_t 
 
 static bool may_read(const struct setup *s, const char *path)
 {
-    char *dir = mem_strdup(path);
+    MEM_LOCAL char *dir = mem_strdup(path);
     bool may = true;
 
     if (!s->switches) {
@@ -71,7 +71,6 @@ static bool may_read(const struct setup *s, const char *path)
         }
         may = may && account_may(&s->account, path, S_IROTH);
     }
-    free(dir);
     return may;
 }
 
@@ -177,7 +176,7 @@ struct setup *setup_new(const struct plan *p, struct err *err)
     bool stay = !user || !*user;
     struct setup *s = NULL;
     struct passwd entry, *pw = NULL;
-    char *memory = NULL;
+    MEM_LOCAL char *memory = NULL;
     int rc = look_up(stay ? NULL : user, &entry, &memory, &pw);
 
     if (!stay && !pw) {
@@ -195,7 +194,6 @@ struct setup *setup_new(const struct plan *p, struct err *err)
     make_env(s, p, pw);
     make_programs(s, p->argv[0]);
 out:
-    free(memory);
     return s;
 }
 

@@ -24,7 +24,7 @@
 
 void reply_explain(struct job *j, struct err *e, const char *fmt, ...)
 {
-    struct buf text = BUF_INIT;
+    BUF_LOCAL struct buf text = BUF_INIT;
     va_list ap;
     size_t len, before;
     const char *output = capture_tail(&j->tail, &len);
@@ -38,7 +38,6 @@ void reply_explain(struct job *j, struct err *e, const char *fmt, ...)
     if (text.len == before)
         text.len -= 2;
     err_set(e, ERR_STATE, "%.*s", (int)text.len, text.data);
-    buf_done(&text);
 }
 
 static void put_result(struct proto_out *o, uint32_t number, uint64_t id,
@@ -99,11 +98,10 @@ static void take_answer(const struct verdict *v, struct capture *tail, struct me
 void reply_verdict(struct proto_out *o, const struct job *j, const struct verdict *v)
 {
     struct message_result r = {.exit_code = -1, .finish_us = when_steady_us()};
-    struct buf text = BUF_INIT;
+    BUF_LOCAL struct buf text = BUF_INIT;
 
     take_answer(v, NULL, &r, &text);
     put_result(o, j->number, v->id, &r);
-    buf_done(&text);
 }
 
 void reply_fresh(struct proto_out *o, struct job *j)
@@ -189,7 +187,7 @@ static void judge(const struct process *p, int status, struct message_result *r,
 static void put_rest(struct proto_out *o, struct job *j, uint32_t i, const struct message_result *r)
 {
     struct message_result said = *r;
-    struct buf text = BUF_INIT;
+    BUF_LOCAL struct buf text = BUF_INIT;
     bool exited = r->outcome == OUTCOME_DONE || (r->outcome == OUTCOME_EXIT && !job_is_batch(j));
 
     if (exited && j->answered) {
@@ -200,7 +198,6 @@ static void put_rest(struct proto_out *o, struct job *j, uint32_t i, const struc
         said.error = answer_fault(j, i);
     }
     put_result(o, j->number, j->ids[i], &said);
-    buf_done(&text);
 }
 
 void reply_ended(struct proto_out *o, struct process *p, int status)

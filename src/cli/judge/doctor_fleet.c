@@ -3,6 +3,7 @@
  */
 #include "cli/judge/doctor_fleet.h"
 
+#include "base/mem.h"
 #include "base/when.h"
 #include "cli/judge/fleet.h"
 #include "store/ask/lock_store.h"
@@ -30,22 +31,20 @@ static void check_lock(struct doctor *d, const char *tag, int64_t late_ms, struc
     if (why_store_first(d->c->db, tag, &id, &err) != 1 || why_store_locked(d->c->db, id, &err) != 1)
         return;
     int rc = lock_store_holder(d->c->db, id, &holder, &err);
-    char *who = lock_store_describe(&holder), *end = lock_store_remedy(&holder);
+    MEM_LOCAL char *who = lock_store_describe(&holder), *end = lock_store_remedy(&holder);
     doctor_find(f, DOCTOR_BAD, "task %" PRIu64 " of %s is %s late: another session has locked it",
                 id, tag, when_format_rough(late, late_ms));
     if (who)
         buf_printf(&f->text, ": %s: %s", who, end);
     else if (rc == ERR_DENIED)
         buf_str(&f->text, "; an account with the privilege PROCESS sees which one");
-    free(who);
-    free(end);
 }
 
 void doctor_fleet_tags(struct doctor *d, struct doctor_finding *f)
 {
     struct fleet fleet;
     struct peek peek = {0};
-    struct buf names = BUF_INIT;
+    BUF_LOCAL struct buf names = BUF_INIT;
     struct err err;
     size_t due = 0, unserved = 0, unknown = 0, looked = 0, differing = 0;
 
@@ -82,7 +81,6 @@ void doctor_fleet_tags(struct doctor *d, struct doctor_finding *f)
                     unknown, due,
                     fleet.alive ? "a dqd has not recorded what it serves" : "no dqd is alive");
     doctor_find(f, DOCTOR_OK, "%zu with due tasks, each is served", due);
-    buf_done(&names);
     peek_store_done(&peek);
     fleet_done(&fleet);
 }

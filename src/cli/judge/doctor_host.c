@@ -4,11 +4,11 @@
  */
 #include "cli/judge/doctor_host.h"
 
+#include "base/mem.h"
 #include "conf/conf_file.h"
 #include "conf/handlers_load.h"
 
 #include <errno.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -16,14 +16,13 @@
 /* Whoever can write to the directory of a file can replace it. */
 static void check_directory(const char *path, struct doctor_finding *f)
 {
-    char *dir = conf_file_directory(path);
+    MEM_LOCAL char *dir = conf_file_directory(path);
     struct stat st;
 
     if (stat(dir, &st) == 0 && st.st_mode & S_IWOTH && !(st.st_mode & S_ISVTX))
         doctor_find(f, DOCTOR_BAD,
                     "%s: everybody can replace files in it (mode %04o); run: chmod o-w %s", dir,
                     (unsigned)(st.st_mode & 07777), dir);
-    free(dir);
 }
 
 void doctor_host_configuration(struct doctor *d, struct doctor_finding *f)

@@ -23,7 +23,7 @@
 
 void doctor_queue_schema(struct doctor *d, struct doctor_finding *f)
 {
-    struct buf mend = BUF_INIT;
+    BUF_LOCAL struct buf mend = BUF_INIT;
     struct err err;
 
     if (schema_check(d->c->db, &err) < 0)
@@ -35,7 +35,6 @@ void doctor_queue_schema(struct doctor *d, struct doctor_finding *f)
     if (mend.len)
         doctor_find(f, DOCTOR_BAD, "this mends it: %.*s", (int)mend.len - 2, mend.data);
     doctor_find(f, DOCTOR_OK, "version %d, tables as dq makes them", schema_latest);
-    buf_done(&mend);
 }
 
 void doctor_queue_procedures(struct doctor *d, struct doctor_finding *f)
@@ -97,7 +96,7 @@ void doctor_queue_plans(struct doctor *d, struct doctor_finding *f)
                next = {"looking for the next task of a tag", false, PLAN_ROWS},
                find = {"finding tasks to claim", false, PLAN_ROWS};
     struct peek peek = {0};
-    struct buf sql = BUF_INIT;
+    BUF_LOCAL struct buf sql = BUF_INIT;
     struct err err;
 
     if (peek_store_all(d->c->db, 0, &peek, &err) < 0) {
@@ -119,7 +118,6 @@ void doctor_queue_plans(struct doctor *d, struct doctor_finding *f)
                 good ? "the statements of dqd use the index due, and sort nothing"
                      : "the statements of dqd read few rows");
     peek_store_done(&peek);
-    buf_done(&sql);
 }
 
 void doctor_queue_rows(struct doctor *d, struct doctor_finding *f)

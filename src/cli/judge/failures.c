@@ -30,11 +30,10 @@ static struct failures_group *group_of(struct failures *f, struct buf *key)
 void failures_add(const struct failure *x, void *failures)
 {
     struct failures *f = failures;
-    struct buf key = BUF_INIT;
+    BUF_LOCAL struct buf key = BUF_INIT;
     buf_add(&key, x->tag, strlen(x->tag) + 1);
     pattern_put(&key, x->error);
     struct failures_group *g = group_of(f, &key);
-    buf_done(&key);
     if (seen_put(&f->tasks, x->id)) {
         g->failed += x->status == TASK_FAILED;
         g->retrying += x->status == TASK_PENDING || x->status == TASK_RUNNING;

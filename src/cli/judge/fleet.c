@@ -80,14 +80,13 @@ int fleet_load(struct db *db, struct fleet *ret, struct err *err)
     int rc = fleet_load_dqds(db, ret, err);
     if (rc < 0 || ret->alive == 0)
         return rc;
-    uint64_t *numbers = mem_zero(ret->count + 1, sizeof *numbers);
+    MEM_LOCAL uint64_t *numbers = mem_zero(ret->count + 1, sizeof *numbers);
     size_t n = collect_numbers(ret, numbers);
     rc = handler_store_list(db, numbers, n, &ret->rows, &ret->row_count, err);
     if (rc == 0)
         make_tables(ret, n);
     if (rc == 0)
         rc = handler_store_list_rests(db, &ret->rests, &ret->rest_count, err);
-    free(numbers);
     return rc;
 }
 
@@ -257,17 +256,15 @@ static char *nearest_of_glob(const char *glob, const char *tag)
     const char *end = strchr(tag, glob[len - 1]);
     if (!end || end[1] == '\0')
         return NULL;
-    char *fixed = mem_dup(glob, len), *given = mem_dup(tag, (size_t)(end + 1 - tag));
+    MEM_LOCAL char *fixed = mem_dup(glob, len), *given = mem_dup(tag, (size_t)(end + 1 - tag));
     const char *const words[] = {fixed};
     char *ret = text_nearest(given, words, 1) ? mem_printf("%s%s", fixed, end + 1) : NULL;
-    free(fixed);
-    free(given);
     return ret;
 }
 
 char *fleet_nearest(const struct fleet *f, const char *tag)
 {
-    const char **names = mem_zero(f->row_count + 1, sizeof *names);
+    MEM_LOCAL const char **names = mem_zero(f->row_count + 1, sizeof *names);
     size_t count = 0;
     char *ret = NULL;
     for (size_t i = 0; i < f->row_count; i++)
@@ -279,7 +276,6 @@ char *fleet_nearest(const struct fleet *f, const char *tag)
     for (size_t i = 0; !ret && i < f->row_count; i++)
         if (f->rows[i].is_glob)
             ret = nearest_of_glob(f->rows[i].pattern, tag);
-    free(names);
     return ret;
 }
 
@@ -309,24 +305,22 @@ void fleet_put_last(struct buf *b, const struct fleet *f)
 
 void fleet_say_dqds(const struct cmd_context *c, const struct fleet *f)
 {
-    struct buf last = BUF_INIT;
+    BUF_LOCAL struct buf last = BUF_INIT;
     if (f->alive)
         return;
     fleet_put_last(&last, f);
     cmd_note(c, f->count ? "no dqd is alive (last: %s)" : "no dqd is alive", last.data);
-    buf_done(&last);
 }
 
 bool fleet_say_tag(const struct cmd_context *c, const struct fleet *f, const char *tag)
 {
     if (fleet_serves(f, tag, NULL) != FLEET_SERVES_NOT)
         return false;
-    char *near = fleet_nearest(f, tag);
+    MEM_LOCAL char *near = fleet_nearest(f, tag);
     if (near)
         cmd_note(c, "no dqd serves tag \"%s\"; did you mean \"%s\"?", tag, near);
     else
         cmd_note(c, "no dqd serves tag \"%s\"", tag);
-    free(near);
     return true;
 }
 

@@ -155,7 +155,7 @@ static int read_events(struct db *db, struct reading *w, bool by_procedure, int6
                        struct err *err)
 {
     const struct history_ask *ask = w->ask;
-    struct event_row *rows = NULL;
+    MEM_LOCAL struct event_row *rows = NULL;
     size_t count = 0;
     int rc = event_store_list(db, by_procedure, ask->since_at, ask->before_at, ask->most, &rows,
                               &count, ret_left_at, err);
@@ -163,7 +163,6 @@ static int read_events(struct db *db, struct reading *w, bool by_procedure, int6
     w->calls_from = w->to->count;
     for (size_t i = 0; i < count; i++)
         take_event(w, &rows[i]);
-    free(rows);
     return rc;
 }
 
@@ -351,13 +350,12 @@ static void add_attempts(struct history *h, const struct task *t, const struct t
 
 static void add_task(struct history *h, const struct task *t, bool cancelled_by_act)
 {
-    char *key = t->key ? mem_printf("key %s", t->key) : NULL;
+    MEM_LOCAL char *key = t->key ? mem_printf("key %s", t->key) : NULL;
     add_end(h, t, t->create_at, "added", key);
     if (task_has_expired(t->status, t->error))
         add_end(h, t, t->finish_at, "expired", t->error);
     else if (t->status == TASK_CANCELLED && !cancelled_by_act)
         add_end(h, t, t->finish_at, "cancelled", "by an application");
-    free(key);
 }
 
 int history_of(struct db *db, uint64_t id, struct history *ret, struct err *err)

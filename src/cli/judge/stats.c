@@ -87,7 +87,7 @@ static void take_tags(struct stats *s, struct tag_info *infos, size_t count, siz
 /* Adds the tags that have counts, but no tasks any more. */
 static void add_tags(struct stats *s, const struct minute_answer *a)
 {
-    const char **names = mem_alloc((a->count + 1) * sizeof *names);
+    MEM_LOCAL const char **names = mem_alloc((a->count + 1) * sizeof *names);
     size_t count = 0;
 
     for (size_t i = 0; i < a->count; i++)
@@ -99,7 +99,6 @@ static void add_tags(struct stats *s, const struct minute_answer *a)
         if (i == 0 || strcmp(names[i], names[i - 1]) != 0)
             s->tags[s->count++].info =
                 (struct tag_info){.tag = mem_strdup(names[i]), TAG_INFO_NONE};
-    free(names);
     qsort(s->tags + 1, s->count - 1, sizeof *s->tags, order_names);
 }
 

@@ -246,7 +246,7 @@ static void put_table(struct buf *b, const struct stats_page *p)
 {
     const struct stats *s = p->stats;
     size_t count = s->count - 1;
-    const struct stats_tag **order = mem_alloc((count + 1) * sizeof(struct stats_tag *));
+    MEM_LOCAL const struct stats_tag **order = mem_alloc((count + 1) * sizeof(struct stats_tag *));
 
     for (size_t i = 0; i < count; i++)
         order[i] = &s->tags[i + 1];
@@ -269,7 +269,6 @@ static void put_table(struct buf *b, const struct stats_page *p)
     if (count > TAGS_MOST)
         buf_printf(b, "<p>and %zu tags that are not late and have less to do</p>\n",
                    count - TAGS_MOST);
-    free(order);
 }
 
 static bool has_estimates(const struct tag_info *t)
@@ -321,7 +320,7 @@ int stats_html_write(const struct stats_page *p, const char *path, const struct 
                      struct err *err)
 {
     const struct stats *s = p->stats;
-    struct buf b = BUF_INIT;
+    BUF_LOCAL struct buf b = BUF_INIT;
     int rc = 0;
 
     buf_str(&b, head);
@@ -345,6 +344,5 @@ int stats_html_write(const struct stats_page *p, const char *path, const struct 
         out_write(&b);
     else
         rc = replace_file(path, b.data, b.len, true, err);
-    buf_done(&b);
     return rc;
 }

@@ -43,12 +43,11 @@ static void put_time_axis(struct buf *b, int64_t from_at, int64_t to_at,
 
     buf_str(b, "<div class=\"x\">");
     for (size_t i = 0; i < sizeof at / sizeof at[0]; i++) {
-        struct buf text = BUF_INIT;
+        BUF_LOCAL struct buf text = BUF_INIT;
 
         cell_put_time(&text, style, at[i], false);
         buf_printf(b, "<span>%.*s</span>", (int)(strlen("2026-11-22 18:01") - skip),
                    text.len > skip ? text.data + skip : "");
-        buf_done(&text);
     }
     buf_str(b, "</div>\n");
 }

@@ -128,7 +128,7 @@ void stats_prom_put(const struct stats *s, const struct fleet *fleet)
     char no_tag[] = "";
     struct stats_tag rest = {.info = {.tag = no_tag, TAG_INFO_NONE}};
     size_t tags = s->count - 1, shown = MIN(tags, (size_t)STATS_PROM_TAGS);
-    const struct stats_tag **order = mem_alloc((tags + 1) * sizeof(struct stats_tag *));
+    MEM_LOCAL const struct stats_tag **order = mem_alloc((tags + 1) * sizeof(struct stats_tag *));
     struct buf b = BUF_INIT;
     bool more = tags > shown;
 
@@ -150,5 +150,4 @@ void stats_prom_put(const struct stats *s, const struct fleet *fleet)
     put_period(&b, s, order, shown);
     put_dqds(&b, fleet);
     out_take(&b);
-    free(order);
 }

@@ -145,7 +145,7 @@ int top_load(struct cmd_context *c, const char *tag_glob, struct top_data *ret, 
     struct top_data d = {.count = 0};
     struct fleet fleet = {.count = 0};
     struct load l = {.db = c->db, .fleet = &fleet, .data = &d};
-    struct buf last = BUF_INIT;
+    BUF_LOCAL struct buf last = BUF_INIT;
     struct stats s = {.count = 0};
     /* Only running, failed and due tasks are counted, as no other number is shown; every second, so
      * not for long. */
@@ -172,7 +172,7 @@ int top_load(struct cmd_context *c, const char *tag_glob, struct top_data *ret, 
         l.last_dqd = last.data;
     }
     d.tags = mem_alloc((s.count + 1) * sizeof *d.tags);
-    struct why_owner *owners = mem_alloc((l.running_count + 1) * sizeof *owners);
+    MEM_LOCAL struct why_owner *owners = mem_alloc((l.running_count + 1) * sizeof *owners);
     for (size_t i = 1; rc == 0 && i < s.count; i++)
         if (is_shown(&s.tags[i].info))
             add_tag(&l, &s.tags[i], owners);
@@ -183,10 +183,8 @@ int top_load(struct cmd_context *c, const char *tag_glob, struct top_data *ret, 
     }
     if (l.locks)
         db_session_brief(c->db, false);
-    free(owners);
     why_store_running_free(l.running, l.running_count);
     stats_done(&s);
-    buf_done(&last);
     fleet_done(&fleet);
     if (rc < 0)
         top_view_free(&d);

@@ -134,9 +134,8 @@ static void help_cancel(const struct why_facts *f, uint64_t id, int64_t run_ms, 
 {
     if (!id || f->usual_ms < 0 || run_ms < FAR_MS || run_ms / FAR_TIMES < f->usual_ms)
         return;
-    char *time = run_time(f, run_ms, timeout_ms);
+    MEM_LOCAL char *time = run_time(f, run_ms, timeout_ms);
     help(w, mem_printf("dq cancel %" PRIu64 ": task %" PRIu64 " has run for %s", id, id, time));
-    free(time);
 }
 
 static void running(const struct why_facts *f, struct why *w)
@@ -149,10 +148,9 @@ static void running(const struct why_facts *f, struct why *w)
                              f->pid, f->attempt),
                   NULL);
         if (f->ran_ms >= 0) {
-            char *time = run_time(f, f->ran_ms, f->timeout_ms);
+            MEM_LOCAL char *time = run_time(f, f->ran_ms, f->timeout_ms);
             l->detail = mem_printf("it has run for %s%s", time,
                                    f->again ? "; it was added again, and runs again then" : "");
-            free(time);
         }
         help(w, mem_printf("dq logs -f %" PRIu64, f->id));
         help_cancel(f, f->id, f->ran_ms, f->timeout_ms, w);
@@ -223,10 +221,9 @@ static void time_and_pause(const struct why_facts *f, struct why *w)
     }
     limited(f, &a, CAUSE_PAUSED, w)->detail =
         mem_printf("by %s", f->paused_by ? f->paused_by : "?");
-    struct buf word = BUF_INIT;
+    BUF_LOCAL struct buf word = BUF_INIT;
     text_shell_word(&word, f->tag);
     help(w, mem_printf("dq resume %s", word.data));
-    buf_done(&word);
 }
 
 /* ---- the dqds ---- */
@@ -362,7 +359,7 @@ static void say_alive(const struct why_facts *f, struct why *w)
 {
     int64_t free_slots = 0;
     size_t n = 0;
-    struct buf seen = BUF_INIT;
+    BUF_LOCAL struct buf seen = BUF_INIT;
     for (size_t i = 0; i < f->dqd_count; i++) {
         const struct why_dqd *d = &f->dqds[i];
         char text[WHEN_TEXT_SIZE];
@@ -377,7 +374,6 @@ static void say_alive(const struct why_facts *f, struct why *w)
         buf_printf(&seen, ", %zu more", n - 3);
     if (n)
         rule_out(w, mem_printf("no live dqd (%s)", seen.data));
-    buf_done(&seen);
     if (free_slots)
         rule_out(w, mem_printf("no free slot (%" PRId64 " %s free)", free_slots,
                                free_slots == 1 ? "is" : "are"));

@@ -224,7 +224,7 @@ static int read_ids(struct ids *ids, struct err *err)
     size_t len;
     int rc = infile_open(&f, "-", INFILE_LINE_MAX, err);
     while (rc >= 0 && (rc = infile_next(&f, &line, &len, err)) == 1) {
-        char *text = mem_dup(line, len && line[len - 1] == '\r' ? len - 1 : len);
+        MEM_LOCAL char *text = mem_dup(line, len && line[len - 1] == '\r' ? len - 1 : len);
         if (memchr(line, '\0', len))
             rc = err_set(err, ERR_DATA,
                          "%s, line %" PRIu64
@@ -235,7 +235,6 @@ static int read_ids(struct ids *ids, struct err *err)
                          "%s, line %" PRIu64
                          ": \"%.40s\" is not a task id; dq list -o id prints ids",
                          f.name, f.number, text);
-        free(text);
     }
     infile_done(&f);
     return rc;
@@ -283,20 +282,18 @@ static void put_line(struct buf *b, const char *prefix, const char *text, size_t
 
 static void say_line(const char *prefix, const char *text, size_t len)
 {
-    struct buf line = BUF_INIT;
+    BUF_LOCAL struct buf line = BUF_INIT;
     put_line(&line, prefix, text, len);
     out_sync(); /* the line comes after what was printed before */
     fwrite(line.data, 1, line.len, stderr);
-    buf_done(&line);
 }
 
 static void __attribute__((format(printf, 2, 0)))
 say(const char *prefix, const char *fmt, va_list ap)
 {
-    struct buf text = BUF_INIT;
+    BUF_LOCAL struct buf text = BUF_INIT;
     buf_vprintf(&text, fmt, ap);
     say_line(prefix, text.data ? text.data : "", text.len);
-    buf_done(&text);
 }
 
 void cmd_note(const struct cmd_context *c, const char *fmt, ...)

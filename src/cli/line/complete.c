@@ -54,13 +54,12 @@ static const struct cmd_option *find_option(const struct line *l, const char *na
 
 static void offer_options(const struct line *l, const struct cmd_option *options, size_t count)
 {
-    struct buf name = BUF_INIT;
+    BUF_LOCAL struct buf name = BUF_INIT;
     for (size_t i = 0; i < count; i++) {
         buf_reset(&name);
         buf_printf(&name, "--%s", options[i].name);
         offer(l, name.data, options[i].help);
     }
-    buf_done(&name);
 }
 
 static void offer_verbs(const struct line *l)

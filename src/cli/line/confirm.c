@@ -79,22 +79,20 @@ static bool ask_name(struct buf *question, const char *name)
 
 bool confirm_tag(const struct cmd_context *c, const char *verb, const char *tag)
 {
-    struct buf b = BUF_INIT;
+    BUF_LOCAL struct buf b = BUF_INIT;
 
     buf_printf(&b, "%s ", verb);
     text_escape(&b, tag, strlen(tag), TAG_COLUMNS);
     buf_str(&b, " on ");
     confirm_put_place(&b, c);
-    bool agreed = ask(&b);
-    buf_done(&b);
-    return agreed;
+    return ask(&b);
 }
 
 int confirm_change(const struct cmd_context *c, const char *verb, uint64_t count, const char *tags,
                    struct err *err)
 {
     const char *name = *c->conf->dq.name ? c->conf->dq.name : c->conf->mysql.database;
-    struct buf b = BUF_INIT;
+    BUF_LOCAL struct buf b = BUF_INIT;
 
     if (!isatty(STDIN_FILENO))
         return err_set(err, ERR_USAGE,
@@ -105,6 +103,5 @@ int confirm_change(const struct cmd_context *c, const char *verb, uint64_t count
     buf_printf(&b, " task%s (%s) on ", count == 1 ? "" : "s", tags);
     confirm_put_place(&b, c);
     bool agreed = count > CONFIRM_TYPED ? ask_name(&b, name) : ask(&b);
-    buf_done(&b);
     return agreed ? 0 : err_set(err, ERR_NOT_FOUND, "nothing was changed");
 }

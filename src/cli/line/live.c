@@ -13,7 +13,7 @@
 
 static void draw(const struct cmd_context *c, const struct buf *rows, const char *trouble)
 {
-    struct buf page = BUF_INIT, left = BUF_INIT;
+    BUF_LOCAL struct buf page = BUF_INIT, left = BUF_INIT;
     unsigned width, height;
     redraw_size(&width, &height);
     if (trouble) {
@@ -26,8 +26,6 @@ static void draw(const struct cmd_context *c, const struct buf *rows, const char
     buf_str(&page, "\n\n");
     buf_add(&page, rows->data ? rows->data : "", rows->len);
     redraw_page(page.data);
-    buf_done(&left);
-    buf_done(&page);
 }
 
 int live_run(struct cmd_context *c, int64_t every_ms,

@@ -32,7 +32,7 @@ static char *nearest(struct cmd_context *c, const char *tag)
     struct search s = {.tag = tag};
     struct err none;
     uint32_t first;
-    char *prefix = mem_dup(tag, text_utf8_next(tag, strlen(tag), &first));
+    MEM_LOCAL char *prefix = mem_dup(tag, text_utf8_next(tag, strlen(tag), &first));
     (void)!complete_store_list(c->db, COMPLETE_STORE_TAGS, prefix, take_tag, &s, &none);
     const char *near =
         s.exists ? NULL : text_nearest(tag, (const char *const *)(uintptr_t)s.names, s.count);
@@ -40,7 +40,6 @@ static char *nearest(struct cmd_context *c, const char *tag)
     for (size_t i = 0; i < s.count; i++)
         free(s.names[i]);
     free(s.names);
-    free(prefix);
     return ret;
 }
 

@@ -98,8 +98,8 @@ static const char *put_help(char *ret, size_t size, const struct grammar *g)
 static int unknown_long(const struct grammar *g, const char *arg, struct err *err)
 {
     char text[64];
-    char *name = mem_dup(arg + 2, strcspn(arg + 2, "="));
-    const char **names = mem_zero(g->count, sizeof *names);
+    MEM_LOCAL char *name = mem_dup(arg + 2, strcspn(arg + 2, "="));
+    MEM_LOCAL const char **names = mem_zero(g->count, sizeof *names);
     size_t starting = 0;
     for (size_t i = 0; i < g->count; i++) {
         names[i] = g->options[i]->name;
@@ -114,8 +114,6 @@ static int unknown_long(const struct grammar *g, const char *arg, struct err *er
     else
         rc = err_set(err, ERR_USAGE, "unknown option \"--%s\": see %s", name,
                      put_help(text, sizeof text, g));
-    free(names);
-    free(name);
     return rc;
 }
 
@@ -153,18 +151,15 @@ static int parse_count(const char *text, int64_t min, int64_t *ret, struct err *
 
 static int parse_choice(const char *text, const char *const *choices, int *ret, struct err *err)
 {
-    struct buf all = BUF_INIT;
+    BUF_LOCAL struct buf all = BUF_INIT;
     for (int i = 0; choices[i]; i++) {
         if (strcmp(choices[i], text) == 0) {
             *ret = i;
-            buf_done(&all);
             return 0;
         }
         buf_printf(&all, "%s%s", i ? ", " : "", choices[i]);
     }
-    int rc = err_set(err, ERR_USAGE, "\"%s\" is not one of %s", text, all.data);
-    buf_done(&all);
-    return rc;
+    return err_set(err, ERR_USAGE, "\"%s\" is not one of %s", text, all.data);
 }
 
 #define STATUS_WORDS (sizeof option_statuses / sizeof option_statuses[0] - 1)
@@ -176,7 +171,7 @@ static int parse_statuses(const char *text, unsigned *ret, struct err *err)
     unsigned mask = 0;
     for (const char *s = text;; s++) {
         size_t len = strcspn(s, ",");
-        char *word = mem_dup(s, len);
+        MEM_LOCAL char *word = mem_dup(s, len);
         int status = task_status_parse(word);
         unsigned bits = status >= 0                     ? TASK_BIT(status)
                         : strcmp(word, "all") == 0      ? TASK_ANY
@@ -185,15 +180,12 @@ static int parse_statuses(const char *text, unsigned *ret, struct err *err)
                                                         : 0;
         if (bits == 0) {
             const char *near = text_nearest(word, option_statuses, STATUS_WORDS);
-            int rc = err_set(
+            return err_set(
                 err, ERR_USAGE, "unknown status \"%s\"%s%s%s", word, near ? ": did you mean " : "",
                 near ? near : "",
                 near ? "?"
                      : ": use pending, running, done, failed, cancelled, live, finished or all");
-            free(word);
-            return rc;
         }
-        free(word);
         mask |= bits;
         s += len;
         if (*s == '\0')
@@ -488,10 +480,9 @@ static void put_given(struct buf *b, const struct cmd_option *o, const void *val
     case CMD_NAMES:
     case CMD_TAGS:
         for (const char *s = *(const char *const *)field;; s++) {
-            char *one = mem_dup(s, strcspn(s, "\n"));
+            MEM_LOCAL char *one = mem_dup(s, strcspn(s, "\n"));
             text_shell_word(b, one);
             s += strlen(one);
-            free(one);
             if (*s == '\0')
                 break;
             buf_printf(b, " --%s ", o->name);

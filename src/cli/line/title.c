@@ -8,7 +8,7 @@
 
 void title_put(struct buf *b, const struct cmd_context *c, const char *left, unsigned width)
 {
-    struct buf right = BUF_INIT;
+    BUF_LOCAL struct buf right = BUF_INIT;
     char clock[WHEN_TEXT_SIZE];
     const char *name = c->conf->dq.name;
 
@@ -20,5 +20,4 @@ void title_put(struct buf *b, const struct cmd_context *c, const char *left, uns
         when_format_local(clock, when_host_wall());
     buf_add(&right, clock + 11, 8); /* hh:mm:ss */
     top_view_title(b, left, right.data, width);
-    buf_done(&right);
 }

@@ -86,7 +86,7 @@ static void put_examples(struct buf *b, const char *examples)
 
 static void put_global_names(struct buf *b)
 {
-    struct buf line = BUF_INIT;
+    BUF_LOCAL struct buf line = BUF_INIT;
 
     buf_str(&line, "options of every command (dq help options):");
     for (size_t i = 0; i < option_global_count; i++) {
@@ -98,7 +98,6 @@ static void put_global_names(struct buf *b)
     }
     buf_chr(b, '\n');
     put_wrapped(b, line.data, line.len, 0, 2);
-    buf_done(&line);
 }
 
 void usage_put_verb(struct buf *b, const struct cmd *cmd)

@@ -112,7 +112,7 @@ static void cut(char *text, size_t most)
 
 void act_init(struct act *a, const struct cmd_context *c, const uint64_t *ids, size_t count)
 {
-    struct buf b = BUF_INIT;
+    BUF_LOCAL struct buf b = BUF_INIT;
 
     *a = (struct act){.actor = who()};
     option_put_given(&b, c, false);
@@ -122,7 +122,6 @@ void act_init(struct act *a, const struct cmd_context *c, const uint64_t *ids, s
         a->arguments = mem_strdup(b.data + 1);
         cut(a->arguments, EVENT_STORE_ARGUMENTS_MAX);
     }
-    buf_done(&b);
     a->event = (struct event_act){.actor = a->actor,
                                   .verb = c->cmd->name,
                                   .arguments = a->arguments,

@@ -10,6 +10,7 @@
 #include "store/row/rows.h"
 
 #include "base/interrupt.h"
+#include "base/mem.h"
 #include "base/when.h"
 #include "cli/judge/survey.h"
 #include "cli/line/confirm.h"
@@ -17,7 +18,6 @@
 #include "cli/show/progress.h"
 
 #include <inttypes.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/param.h>
 
@@ -64,11 +64,10 @@ static bool take_asked(const struct task *t, void *arg)
         survey_add(&a->change->survey, t);
         return true;
     }
-    struct buf states = BUF_INIT;
+    BUF_LOCAL struct buf states = BUF_INIT;
     select_put_statuses(&states, a->change->from);
     cmd_complain(a->change->c, "task %" PRIu64 " is %s: only %s tasks can be %s", t->id,
                  task_status_name(t->status), states.data, r->past);
-    buf_done(&states);
     a->change->refused++;
     return false;
 }
@@ -103,11 +102,9 @@ static int find_by_filter(struct change *ch, struct err *err)
             err, ERR_USAGE,
             "no tasks named; give ids, or a filter such as --tag GLOB (--tag '*' matches all)");
     if (v->select.statuses & ~ch->from) {
-        struct buf states = BUF_INIT;
+        BUF_LOCAL struct buf states = BUF_INIT;
         select_put_statuses(&states, ch->from);
-        int rc = err_set(err, ERR_USAGE, "--status: only %s tasks can be %s", states.data, r->past);
-        buf_done(&states);
-        return rc;
+        return err_set(err, ERR_USAGE, "--status: only %s tasks can be %s", states.data, r->past);
     }
     int rc = select_filter(ch->c, &v->select, r->by_default ? r->by_default : ch->from, &f, err);
     if (rc < 0)
@@ -125,14 +122,12 @@ static int find_by_filter(struct change *ch, struct err *err)
 
 static int agree(struct change *ch, struct err *err)
 {
-    struct buf tags = BUF_INIT;
+    BUF_LOCAL struct buf tags = BUF_INIT;
     bool many = ch->targets.count > 1 && ch->c->operand_count == 0;
     if (ch->targets.count == 0 || ch->values->yes || !(many || ch->values->ask))
         return 0;
     survey_put_tags(&tags, &ch->survey);
-    int rc = confirm_change(ch->c, ch->request->verb, ch->targets.count, tags.data, err);
-    buf_done(&tags);
-    return rc;
+    return confirm_change(ch->c, ch->request->verb, ch->targets.count, tags.data, err);
 }
 
 /* ---- the change ---- */
@@ -216,7 +211,7 @@ static void wake(const struct change *ch)
 static void say_when(const struct change *ch)
 {
     char over[WHEN_TEXT_SIZE];
-    struct buf due = BUF_INIT;
+    BUF_LOCAL struct buf due = BUF_INIT;
     if (ch->change.expected_at != TASK_TIME_NONE) {
         cmd_put_instant(&due, ch->change.expected_at);
         cmd_note(ch->c, "due %s", due.data);
@@ -228,7 +223,6 @@ static void say_when(const struct change *ch)
                  ch->survey.expiring);
     if (ch->values->over_ms > 0)
         cmd_note(ch->c, "spread evenly over %s", when_format_duration(over, ch->values->over_ms));
-    buf_done(&due);
 }
 
 /* Of `count` tasks that are, or would be, changed: the running ones lose their handlers. */
@@ -304,14 +298,13 @@ static int report(struct change *ch, struct err *err)
 static void say_lost(const struct change *ch)
 {
     uint64_t lost = ch->done.lost - MIN(ch->done.lost, ch->done.faulty);
-    struct buf b = BUF_INIT;
+    BUF_LOCAL struct buf b = BUF_INIT;
 
     buf_printf(&b, "%" PRIu64 " of the tasks changed at the same time and were left alone", lost);
     if (lost && ch->c->operand_count > 0)
         cmd_complain(ch->c, "%s; see dq show", b.data);
     else if (lost)
         cmd_note(ch->c, "%s", b.data);
-    buf_done(&b);
 }
 
 /* Puts what was done before the fault behind its text. */
@@ -327,7 +320,7 @@ static int run(struct change *ch, struct err *err)
 {
     struct cmd_context *c = ch->c;
     const struct change_values *v = ch->values;
-    uint64_t *ids = NULL;
+    MEM_LOCAL uint64_t *ids = NULL;
     size_t count = 0;
     int rc = c->operand_count > 0 ? cmd_ids(c, true, &ids, &count, err) : 0;
     if (rc == 0)
@@ -336,7 +329,6 @@ static int run(struct change *ch, struct err *err)
         rc = agree(ch, err);
     if (rc == 0 && !v->dry_run)
         rc = apply(ch, ids, count, err);
-    free(ids);
     return rc;
 }
 

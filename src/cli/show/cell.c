@@ -160,15 +160,13 @@ void cell_put_time(struct buf *b, const struct cell_style *style, int64_t at, bo
 /* "15:04:05" today, else "11-21 15:04". */
 static void put_brief_time(struct buf *b, const struct cell_style *style, int64_t at)
 {
-    struct buf then = BUF_INIT, now = BUF_INIT;
+    BUF_LOCAL struct buf then = BUF_INIT, now = BUF_INIT;
     cell_put_time(&then, style, at, false);
     cell_put_time(&now, style, style->now_at, false);
     if (memcmp(then.data, now.data, strlen("2026-11-21")) == 0)
         buf_add(b, then.data + strlen("2026-11-21 "), strlen("15:04:05"));
     else
         buf_add(b, then.data + strlen("2026-"), strlen("11-21 15:04"));
-    buf_done(&then);
-    buf_done(&now);
 }
 
 void cell_put_plain(struct buf *b, const struct cell_style *style, const struct cell *cell,

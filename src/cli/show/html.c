@@ -27,7 +27,7 @@ static const char *entity(char c)
 
 void html_put_text(struct buf *b, const char *s)
 {
-    struct buf inert = BUF_INIT;
+    BUF_LOCAL struct buf inert = BUF_INIT;
 
     text_escape(&inert, s, strlen(s), 0);
     for (size_t i = 0; i < inert.len; i++) {
@@ -38,7 +38,6 @@ void html_put_text(struct buf *b, const char *s)
         else
             buf_chr(b, inert.data[i]);
     }
-    buf_done(&inert);
 }
 
 void html_put_count(struct buf *b, uint64_t n, bool sampled)

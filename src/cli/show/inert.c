@@ -40,7 +40,7 @@ static void put_lines(struct buf *b, const char *p, size_t len)
 
 void inert_put(struct inert *s, struct buf *b, const char *p, size_t len)
 {
-    struct buf joined = BUF_INIT;
+    BUF_LOCAL struct buf joined = BUF_INIT;
 
     if (s->size) {
         buf_add(&joined, s->part, s->size);
@@ -52,7 +52,6 @@ void inert_put(struct inert *s, struct buf *b, const char *p, size_t len)
     put_lines(b, p, len - s->size);
     if (s->size)
         memcpy(s->part, p + len - s->size, s->size);
-    buf_done(&joined);
 }
 
 void inert_end(struct inert *s, struct buf *b)

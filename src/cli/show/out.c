@@ -231,18 +231,14 @@ static int columns_find(struct out *o, const struct column *table, size_t count,
             return 0;
         }
     }
-    const char **words = mem_alloc(count * sizeof *words);
+    MEM_LOCAL const char **words = mem_alloc(count * sizeof *words);
     for (size_t i = 0; i < count; i++)
         words[i] = table[i].name;
-    char *wanted = mem_dup(name, len);
+    MEM_LOCAL char *wanted = mem_dup(name, len);
     const char *near = text_nearest(wanted, words, count);
-    int rc = near
-                 ? err_set(err, ERR_USAGE, "there is no column \"%s\": did you mean \"%s\"?",
-                           wanted, near)
-                 : err_set(err, ERR_USAGE, "there is no column \"%s\": see --columns help", wanted);
-    free(wanted);
-    free(words);
-    return rc;
+    return near ? err_set(err, ERR_USAGE, "there is no column \"%s\": did you mean \"%s\"?", wanted,
+                          near)
+                : err_set(err, ERR_USAGE, "there is no column \"%s\": see --columns help", wanted);
 }
 
 static int columns_choose(struct out *o, const struct column *table, size_t count,
@@ -322,7 +318,7 @@ static void tsv_put_header(struct out *o)
 /* Bytes as they are, for csv_field; but nothing that acts on a terminal. */
 static void csv_put(struct out *o, const struct cell *cell)
 {
-    struct buf field = BUF_INIT;
+    BUF_LOCAL struct buf field = BUF_INIT;
     bool text = cell->kind == CELL_TEXT || cell->kind == CELL_BYTES;
     if (text && !o->style.width)
         buf_add(&field, cell->text, cell->len);
@@ -338,7 +334,6 @@ static void csv_put(struct out *o, const struct cell *cell)
                 field.data[i] == '"' ? 2 : 1);
     if (quotes)
         buf_chr(&o->line, '"');
-    buf_done(&field);
 }
 
 void out_row(struct out *o, const void *row)

@@ -169,7 +169,7 @@ static const char *put_line(struct buf *b, const char *text, unsigned width)
 
 void redraw_page(const char *text)
 {
-    struct buf b = BUF_INIT;
+    BUF_LOCAL struct buf b = BUF_INIT;
     unsigned width, height, y = 0;
 
     if (!blank && strcmp(text, shown.data) == 0)
@@ -187,7 +187,6 @@ void redraw_page(const char *text)
     if (y < height)
         buf_str(&b, "\r\n\033[J");
     put(b.data, b.len);
-    buf_done(&b);
 }
 
 /* Reads what has been typed; false: the terminal is gone. A resize that comes before poll is

@@ -98,11 +98,10 @@ static void put_fill(struct buf *b, unsigned columns)
 /* A text of unknown origin, filled up to the width. */
 static void put_cell(struct buf *b, const char *s, unsigned width)
 {
-    struct buf safe = BUF_INIT;
+    BUF_LOCAL struct buf safe = BUF_INIT;
 
     text_escape(&safe, s, strlen(s), width);
     put_fill(b, width - put_cut(b, safe.data ? safe.data : "", safe.len, width));
-    buf_done(&safe);
 }
 
 static void put_line(struct buf *b, struct buf *line, unsigned width)

@@ -57,7 +57,7 @@ static int64_t distance(const struct task_new *new, const struct task_added *t)
 
 static void say_when(struct cmd_context *c, const struct task_new *new, const struct task_added *t)
 {
-    struct buf due = BUF_INIT;
+    BUF_LOCAL struct buf due = BUF_INIT;
     char rough[WHEN_TEXT_SIZE];
     int64_t in_ms = distance(new, t);
     bool known = t->expected_at != TASK_TIME_NONE;
@@ -70,7 +70,6 @@ static void say_when(struct cmd_context *c, const struct task_new *new, const st
     else if (!known || t->now_at != TASK_TIME_NONE)
         buf_str(&due, known ? ": at once" : "at once");
     cmd_note(c, "due %s", due.data);
-    buf_done(&due);
 }
 
 static void put_behind(struct err *err, const char *hint)
@@ -190,7 +189,7 @@ static enum key_conflict conflict_of(const struct add_values *v)
 static int add_one(struct cmd_context *c, const struct add_values *v, struct err *err)
 {
     struct task_new t;
-    struct buf body = BUF_INIT;
+    BUF_LOCAL struct buf body = BUF_INIT;
     struct added added = {.result = "added"};
     struct act act = {.actor = NULL};
     const enum key_conflict on_conflict = conflict_of(v);
@@ -225,7 +224,6 @@ static int add_one(struct cmd_context *c, const struct add_values *v, struct err
     rc = report(c, &t, &added, err);
 out:
     act_done(&act);
-    buf_done(&body);
     return rc;
 }
 

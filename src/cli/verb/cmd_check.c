@@ -112,12 +112,11 @@ static void check_late(struct finding *f, const struct limits *limits, const str
 
         if (late_ms <= limits->late_ms || named++ >= TAGS_NAMED)
             continue;
-        struct buf held = BUF_INIT;
+        BUF_LOCAL struct buf held = BUF_INIT;
         fleet_put_limit(&held, fleet, &tags[i], now_at);
         add_problem(f, STATUS_CRITICAL, "%s is %s late, more than %s%s%s", tags[i].tag,
                     when_format_rough(late, late_ms), when_format_rough(most, limits->late_ms),
                     held.len ? ": " : "", held.len ? held.data : "");
-        buf_done(&held);
     }
     if (named > TAGS_NAMED)
         add_problem(f, STATUS_CRITICAL, "%zu more tags are late", named - TAGS_NAMED);
@@ -164,7 +163,7 @@ static void put_silent(struct finding *f, const struct fleet *fleet)
 
 static void check_fleet(struct finding *f, const struct limits *limits, const struct fleet *fleet)
 {
-    struct buf last = BUF_INIT;
+    BUF_LOCAL struct buf last = BUF_INIT;
 
     if (fleet->alive && limits->dqds > (int64_t)fleet->alive) {
         add_problem(f, STATUS_CRITICAL, "%zu of at least %" PRId64 " dqds %s alive", fleet->alive,
@@ -175,7 +174,6 @@ static void check_fleet(struct finding *f, const struct limits *limits, const st
         return;
     fleet_put_last(&last, fleet);
     add_problem(f, STATUS_CRITICAL, "no dqd is alive (last: %s)", last.data ? last.data : "none");
-    buf_done(&last);
 }
 
 /* The running tasks that have run longest. */
@@ -253,7 +251,7 @@ static void check_numbers(struct finding *f, const struct limits *limits, const 
 /* Text before the bar, which separates it from the performance data: no bar, one line. */
 static void put_text(struct buf *line, const char *text)
 {
-    struct buf inert = BUF_INIT;
+    BUF_LOCAL struct buf inert = BUF_INIT;
 
     text_escape(&inert, text, strlen(text), 0);
     for (size_t i = 0; i < inert.len; i++) {
@@ -262,7 +260,6 @@ static void put_text(struct buf *line, const char *text)
         else
             buf_chr(line, inert.data[i]);
     }
-    buf_done(&inert);
 }
 
 /* most_ms: the limit; -1: none. */
@@ -398,7 +395,7 @@ static int run(struct cmd_context *c, const void *values, struct err *err)
     if (rc < 0)
         return rc;
     if (look(c, v, &limits, &f, err) < 0) {
-        struct buf line = BUF_INIT;
+        BUF_LOCAL struct buf line = BUF_INIT;
 
         f.status = STATUS_UNKNOWN;
         if (c->style.format == OUT_JSON || c->output == OUT_JSON) {
@@ -409,7 +406,6 @@ static int run(struct cmd_context *c, const void *values, struct err *err)
             buf_chr(&line, '\n');
             out_write(&line);
         }
-        buf_done(&line);
     }
     c->exit_status = (int)f.status;
     buf_done(&f.problems);

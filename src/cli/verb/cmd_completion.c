@@ -69,7 +69,7 @@ static int print_words(struct cmd_context *c, struct err *err)
     char **words = c->operand_count ? c->operands : no_word;
     int count = c->operand_count ? c->operand_count : 1, rc;
     const char *stem, *config;
-    struct buf b = BUF_INIT;
+    BUF_LOCAL struct buf b = BUF_INIT;
     struct found f = {.to = &b, .word = words[count - 1]};
 
     enum complete_more more = complete_line(&b, words, count, &stem, &f.lead, &config);
@@ -86,7 +86,6 @@ static int print_words(struct cmd_context *c, struct err *err)
         print_stored(c, COMPLETE_STORE_IDS, stem, &f);
     else if (rc == 0 && more == COMPLETE_KEYS)
         print_stored(c, COMPLETE_STORE_KEYS, stem, &f);
-    buf_done(&b);
     return rc;
 }
 

@@ -6,11 +6,11 @@
 #include "cli/line/verbs.h"
 #include "cli/line/live.h"
 
+#include "base/mem.h"
 #include "base/task.h"
 #include "base/text.h"
 #include "base/when.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 #define DEFAULT_WINDOW_HOURS 24
@@ -73,9 +73,8 @@ static void put_retry(struct buf *b, const struct failures_group *g, const struc
     const char *since = f->values->since.text, *until = f->values->until.text;
 
     buf_str(b, "dq retry --tag ");
-    char *glob = task_tag_as_glob(g->tag);
+    MEM_LOCAL char *glob = task_tag_as_glob(g->tag);
     text_shell_word(b, glob);
-    free(glob);
     buf_str(b, " --error ");
     text_shell_word(b, g->pattern);
     buf_str(b, " --finished-since ");
@@ -126,12 +125,11 @@ static void put_retries(const struct found *found)
     for (size_t i = 0; i < f->count; i++) {
         if (f->items[i].failed == 0 || ++count > RETRY_LINES)
             continue;
-        struct buf line = BUF_INIT;
+        BUF_LOCAL struct buf line = BUF_INIT;
         buf_str(&b, count == 1 ? "\nto retry the tasks that have failed:\n  " : "  ");
         put_retry(&line, &f->items[i], found);
         text_escape(&b, line.data, line.len, 0);
         buf_chr(&b, '\n');
-        buf_done(&line);
     }
     if (count > RETRY_LINES)
         buf_printf(&b, "  and %zu more: dq errors -o json has each\n", count - RETRY_LINES);
@@ -141,7 +139,7 @@ static void put_retries(const struct found *found)
 /* Rows are marked. If there is none, only this and the exit status tell it from "nothing fails". */
 static void say_sampled(struct cmd_context *c, const struct found *found, int64_t left_at)
 {
-    struct buf since = BUF_INIT;
+    BUF_LOCAL struct buf since = BUF_INIT;
 
     cell_put_time(&since, &c->style.cell, left_at, false);
     if (found->failures.count)
@@ -152,7 +150,6 @@ static void say_sampled(struct cmd_context *c, const struct found *found, int64_
                      "none found, but only the failures since %s and the oldest %d were read; "
                      "--exact reads all",
                      since.data, FAILURES_OLDEST);
-    buf_done(&since);
 }
 
 static int answer(struct cmd_context *c, const void *values,

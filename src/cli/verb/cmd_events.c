@@ -13,7 +13,6 @@
 #include "base/when.h"
 #include "base/when_parse.h"
 
-#include <stdlib.h>
 #include <string.h>
 #include <sys/param.h>
 #include <time.h>
@@ -200,13 +199,12 @@ static int check_events(const char *list, struct err *err)
         size_t len = strcspn(p, ",");
         if (history_knows(p, len))
             continue;
-        char *name = mem_dup(p, len);
+        MEM_LOCAL char *name = mem_dup(p, len);
         const char *near = history_nearest(name);
         int rc =
             near ? err_set(err, ERR_USAGE, "--event: \"%s\" is no event: did you mean \"%s\"?",
                            name, near)
                  : err_set(err, ERR_USAGE, "--event: \"%s\" is no event: see dq-events(1)", name);
-        free(name);
         return rc;
     }
     return 0;
@@ -214,7 +212,7 @@ static int check_events(const char *list, struct err *err)
 
 static int print_one(struct cmd_context *c, const struct events_values *v, struct err *err)
 {
-    uint64_t *ids = NULL;
+    MEM_LOCAL uint64_t *ids = NULL;
     size_t count = 0;
     struct history h = {.count = 0};
     if (v->since.text || v->until.text || (v->tag && !v->key) || v->who || v->follow)
@@ -233,7 +231,6 @@ static int print_one(struct cmd_context *c, const struct events_values *v, struc
     if (rc == 0 && h.count == 0)
         none_note(c, "no event of the task matches", NULL);
     history_done(&h);
-    free(ids);
     return rc;
 }
 

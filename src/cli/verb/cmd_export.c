@@ -181,7 +181,7 @@ static void write_end(const struct export *x)
 static int run(struct cmd_context *c, const void *values, struct err *err)
 {
     const struct export_values *v = values;
-    struct export *x = mem_zero(1, sizeof *x);
+    MEM_LOCAL struct export *x = mem_zero(1, sizeof *x);
     struct task_filter f;
     bool unordered = false;
 
@@ -205,7 +205,6 @@ static int run(struct cmd_context *c, const void *values, struct err *err)
     }
     for (size_t i = 0; i < x->count; i++)
         buf_done(&x->lines[i].text);
-    free(x);
     return rc;
 }
 

@@ -57,7 +57,7 @@ static void print_step(const struct schema_migrate_step *s, void *arg)
 {
     const struct plan *p = arg;
     struct schema_migrate_step shown = *s;
-    struct buf statement = BUF_INIT;
+    BUF_LOCAL struct buf statement = BUF_INIT;
     size_t head = strcspn(s->statement, "(");
 
     if (p->c->style.format == OUT_TABLE && s->creates) {
@@ -65,13 +65,12 @@ static void print_step(const struct schema_migrate_step *s, void *arg)
         shown.statement = statement.data;
     }
     out_row(p->out, &shown);
-    buf_done(&statement);
 }
 
 static void print_routine(const char *name, enum routines_action action, void *arg)
 {
     struct plan *p = arg;
-    struct buf sql = BUF_INIT;
+    BUF_LOCAL struct buf sql = BUF_INIT;
     bool replace = action == ROUTINES_REPLACE, mariadb = db_is_mariadb(p->c->db);
 
     p->kept += action == ROUTINES_KEEP;
@@ -83,7 +82,6 @@ static void print_routine(const char *name, enum routines_action action, void *a
         buf_printf(&sql, "DROP PROCEDURE %s; ", name);
     buf_printf(&sql, "CREATE %sPROCEDURE %s (...)", replace && mariadb ? "OR REPLACE " : "", name);
     print_step(&(struct schema_migrate_step){.migration = "routines", .statement = sql.data}, p);
-    buf_done(&sql);
 }
 
 /* The procedures that stay as they are, and the programs that work with the tables from then on. */
@@ -132,7 +130,7 @@ static void say_applied(const struct schema_migration *m, void *arg)
 static int make_routines(struct cmd_context *c, unsigned *ret_made, struct err *err)
 {
     struct err why = {0};
-    struct buf lost = BUF_INIT;
+    BUF_LOCAL struct buf lost = BUF_INIT;
     int rc = routines_install(c->db, ret_made, &lost, &why);
     if (lost.len)
         cmd_note(
@@ -142,7 +140,6 @@ static int make_routines(struct cmd_context *c, unsigned *ret_made, struct err *
         len = strcspn(lost.data + at, "\n");
         cmd_note(c, "    %.*s;", (int)len, lost.data + at);
     }
-    buf_done(&lost);
     if (*ret_made)
         cmd_note(c, "procedures for producers in SQL: %u created or replaced", *ret_made);
     if (rc == ERR_DENIED)

@@ -13,7 +13,6 @@
 #include "store/ask/task_count.h"
 
 #include <inttypes.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/param.h>
 #include <unistd.h>
@@ -125,7 +124,7 @@ static int note_rest(struct cmd_context *c, const struct list_values *v, const b
                      size_t rows, struct err *err)
 {
     static const char *const names[PART_COUNT] = {"running", "late", "next", "paused"};
-    struct buf cut = BUF_INIT;
+    BUF_LOCAL struct buf cut = BUF_INIT;
     uint64_t failed = 0;
     int rc = task_count(c->db, TASK_BIT(TASK_FAILED), FAILED_MOST + 1, &failed, err);
     for (int part = 0; part < PART_COUNT; part++)
@@ -138,7 +137,6 @@ static int note_rest(struct cmd_context *c, const struct list_values *v, const b
         cmd_note(c, "%" PRIu64 "%s %s failed: dq errors shows why, dq list -s failed lists them",
                  MIN(failed, (uint64_t)FAILED_MOST), failed > FAILED_MOST ? "+" : "",
                  failed == 1 ? "task has" : "tasks have");
-    buf_done(&cut);
     return rc;
 }
 

@@ -17,7 +17,6 @@
 #include "store/fleet/output_store.h"
 
 #include <inttypes.h>
-#include <stdlib.h>
 #include <sys/param.h>
 #include <time.h>
 
@@ -160,7 +159,7 @@ static int print_attempt(struct logs *l, uint32_t number, struct err *err)
 static void note_outcome(struct logs *l)
 {
     const struct task *t = &l->task;
-    struct buf b = BUF_INIT;
+    BUF_LOCAL struct buf b = BUF_INIT;
 
     buf_printf(&b, "task %" PRIu64 " is %s", t->id, task_status_name(t->status));
     if (t->error)
@@ -170,17 +169,15 @@ static void note_outcome(struct logs *l)
         cell_put_time(&b, &l->c->style.cell, t->expected_at, false);
     }
     cmd_note(l->c, "%s", b.data);
-    buf_done(&b);
 }
 
 static void note_pending(struct logs *l)
 {
-    struct buf b = BUF_INIT;
+    BUF_LOCAL struct buf b = BUF_INIT;
 
     buf_printf(&b, "task %" PRIu64 " is %s, due ", l->id, task_status_name(l->task.status));
     cell_put_time(&b, &l->c->style.cell, l->task.expected_at, false);
     cmd_note(l->c, "%s; waiting until it starts", b.data);
-    buf_done(&b);
 }
 
 static bool is_running(const struct logs *l)
@@ -292,7 +289,7 @@ static int run(struct cmd_context *c, const void *values, struct err *err)
 {
     const struct logs_values *v = values;
     struct logs l = {.c = c};
-    uint64_t *ids = NULL;
+    MEM_LOCAL uint64_t *ids = NULL;
     size_t count;
     int rc = named_ids(c, v->key, v->tag, false, &ids, &count, err);
 
@@ -319,7 +316,6 @@ static int run(struct cmd_context *c, const void *values, struct err *err)
     }
     inert_print_end(&l.inert);
     task_done(&l.task);
-    free(ids);
     return rc;
 }
 

@@ -12,7 +12,6 @@
 #include "base/text.h"
 #include "base/when.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 struct pause_values {
@@ -62,7 +61,7 @@ static int run(struct cmd_context *c, const void *values, struct err *err)
     const char *tag = c->operands[0];
     int64_t until_at = v->for_ms >= 0 ? TASK_TIME_NONE : INT64_MAX;
     int64_t now_at;
-    struct buf end = BUF_INIT, word = BUF_INIT;
+    BUF_LOCAL struct buf end = BUF_INIT, word = BUF_INIT;
     struct act act;
     size_t chars;
     if (v->for_ms == 0)
@@ -88,8 +87,6 @@ static int run(struct cmd_context *c, const void *values, struct err *err)
     text_shell_word(&word, tag);
     cmd_note(c, "%s is paused%s; running handlers continue. To resume: dq resume %s", tag,
              end.len ? end.data : "", word.data);
-    buf_done(&word);
-    buf_done(&end);
     if (!fleet_note_tag(c, tag))
         none_note_nearest(c, tag);
     return 0;

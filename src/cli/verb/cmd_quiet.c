@@ -28,11 +28,10 @@ static int check(struct cmd_context *c, const char *name, uint64_t *ret_running,
         return rc;
     *ret_running = 0;
     for (size_t i = 0; i < count; i++) {
-        char *one = mem_printf("%s:%" PRIu32, p[i].host, p[i].pid);
+        MEM_LOCAL char *one = mem_printf("%s:%" PRIu32, p[i].host, p[i].pid);
         bool same = strcmp(name, p[i].host) == 0 || strcmp(name, one) == 0;
         known |= same;
         *ret_running += same && p[i].alive ? (uint64_t)p[i].running : 0;
-        free(one);
     }
     poller_store_free(p, count);
     return known

@@ -43,17 +43,15 @@ struct rehearsal {
 static int make_task(struct rehearsal *r, const struct rehearse_values *v, struct err *err)
 {
     struct task *t = &r->task;
-    struct buf body = BUF_INIT;
+    BUF_LOCAL struct buf body = BUF_INIT;
     int rc = task_check_tag(v->tag, strlen(v->tag), err);
 
     if (rc == 0 && v->key)
         rc = task_check_key(v->key, strlen(v->key), err);
     if (rc == 0)
         rc = body_read(r->c->operand_count ? r->c->operands[0] : NULL, &body, err);
-    if (rc < 0) {
-        buf_done(&body);
+    if (rc < 0)
         return rc;
-    }
     t->tag = mem_strdup(v->tag);
     t->key = mem_strdup(v->key);
     t->body_size = body.len;

@@ -45,12 +45,10 @@ static int list_due(struct cmd_context *c, const char *tag, struct targets *ret,
 
 static int agree(struct cmd_context *c, const char *tag, size_t count, struct err *err)
 {
-    struct buf name = BUF_INIT;
+    BUF_LOCAL struct buf name = BUF_INIT;
 
     text_escape(&name, tag, strlen(tag), 0);
-    int rc = confirm_change(c, "spread", count, name.data, err);
-    buf_done(&name);
-    return rc;
+    return confirm_change(c, "spread", count, name.data, err);
 }
 
 /* Gives these tasks, which are due, new times. */

@@ -224,9 +224,8 @@ static void put_cancelled(const struct cmd_context *c, const struct shown *s)
 {
     int64_t kept_ms = c->conf->retention.events_ms;
     if (s->cancelled_by) {
-        char *text = mem_printf("by %s: %s", s->cancelled_by, s->cancelled_with);
+        MEM_LOCAL char *text = mem_printf("by %s: %s", s->cancelled_by, s->cancelled_with);
         put_line("cancelled     ", text);
-        free(text);
     } else if (s->task.status == TASK_CANCELLED &&
                !task_has_expired(TASK_CANCELLED, s->task.error) &&
                (kept_ms == 0 || s->task.finish_at > c->style.cell.now_at - kept_ms)) {
@@ -285,7 +284,7 @@ static int show_one(struct cmd_context *c, const struct shown *s, size_t index, 
 static int run(struct cmd_context *c, const void *values, struct err *err)
 {
     const struct show_values *v = values;
-    uint64_t *ids = NULL;
+    MEM_LOCAL uint64_t *ids = NULL;
     size_t count = 0, shown = 0;
     struct fleet fleet = {.dqds = NULL};
     struct err denied = {0};
@@ -313,7 +312,6 @@ static int run(struct cmd_context *c, const void *values, struct err *err)
     if (rc == 0 && pending && !denied.code && (rc = out_flush(err)) == 0)
         fleet_say_dqds(c, &fleet);
     fleet_done(&fleet);
-    free(ids);
     return rc;
 }
 

@@ -21,7 +21,6 @@
 #include "base/text.h"
 #include "base/when.h"
 
-#include <stdlib.h>
 #include <string.h>
 #include <sys/param.h>
 
@@ -88,14 +87,13 @@ OUT_GETTER(trend)
 {
     static struct buf line, list;
     const struct stats *s = ROW->of;
-    uint64_t *done = mem_zero(s->step_count, sizeof *done);
+    MEM_LOCAL uint64_t *done = mem_zero(s->step_count, sizeof *done);
 
     for (size_t i = 0; ROW->steps && i < s->step_count; i++)
         done[i] = ROW->steps[i].done;
     buf_reset(&line);
     spark_line(&line, done, s->step_count);
     spark_set(ret, &list, &line, done, s->step_count);
-    free(done);
 }
 
 static const struct column columns[] = {
@@ -266,7 +264,7 @@ static int write_page(struct cmd_context *c, const struct stats_values *v, const
                                           .oldest = FAILURES_OLDEST,
                                           .most_ms = FAILURES_NEWEST_MS,
                                           .tag_glob = v->tag};
-    struct buf place = BUF_INIT;
+    BUF_LOCAL struct buf place = BUF_INIT;
     struct top_data now = {.count = 0};
     struct forecast ahead = {.count = 0};
     struct failures errors = {0};
@@ -292,7 +290,6 @@ static int write_page(struct cmd_context *c, const struct stats_values *v, const
         rc = stats_html_write(&page, v->html, &c->style.cell, err);
     failures_done(&errors);
     forecast_store_free(&ahead);
-    buf_done(&place);
     top_view_free(&now);
     return rc;
 }

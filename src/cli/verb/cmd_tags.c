@@ -73,7 +73,7 @@ static void note_limit(struct cmd_context *c, const struct fleet *fleet, const s
                        size_t *named)
 {
     bool late = t->late_from_at != TASK_TIME_NONE && !tag_info_paused(t);
-    struct buf b = BUF_INIT;
+    BUF_LOCAL struct buf b = BUF_INIT;
     char *differ;
     fleet_limit(fleet, t->tag, &differ);
     if (differ && ++*named <= NAMED)
@@ -82,7 +82,6 @@ static void note_limit(struct cmd_context *c, const struct fleet *fleet, const s
         fleet_put_limit(&b, fleet, t, c->style.cell.now_at);
     if (b.len && ++*named <= NAMED)
         cmd_note(c, "%s waits: %s", t->tag, b.data);
-    buf_done(&b);
     free(differ);
 }
 

@@ -65,13 +65,12 @@ static void put(struct page *p, const char *look, struct buf *line)
 
 static void put_title(const struct top *t, struct buf *b, unsigned width)
 {
-    struct buf left = BUF_INIT;
+    BUF_LOCAL struct buf left = BUF_INIT;
     buf_printf(&left, "dq top  by %s%s%s%s%s", top_view_sorts[t->sort], t->filter ? "  tag " : "",
                t->filter ? t->filter : "", t->trouble.code ? "  " : "", t->trouble.text);
     for (char *c = left.data; (c = strchr(c, '\n'));)
         *c = ' '; /* between globs */
     title_put(b, t->c, left.data, width);
-    buf_done(&left);
 }
 
 /* question: what stands at the bottom in place of the keys; NULL: nothing. */
@@ -79,7 +78,7 @@ static void draw(struct top *t, const char *question)
 {
     unsigned width, height;
     struct page page = {.text = BUF_INIT};
-    struct buf b = BUF_INIT;
+    BUF_LOCAL struct buf b = BUF_INIT;
     redraw_size(&width, &height);
     unsigned room = height > HEAD_LINES + 1 ? height - HEAD_LINES - 1 : 0;
     t->chosen = MIN(t->chosen, t->data.count ? t->data.count - 1 : 0);
@@ -106,7 +105,6 @@ static void draw(struct top *t, const char *question)
         top_view_keys(&page.text, width);
     redraw_page(page.text.data);
     buf_done(&page.text);
-    buf_done(&b);
 }
 
 /* ---- what is shown */
@@ -115,7 +113,7 @@ static void load(struct top *t)
 {
     struct top_data fresh;
     struct err err = {0};
-    char *chosen = t->data.count ? mem_strdup(t->data.tags[t->chosen].name) : NULL;
+    MEM_LOCAL char *chosen = t->data.count ? mem_strdup(t->data.tags[t->chosen].name) : NULL;
 
     if (top_load(t->c, t->filter, &fresh, &err) < 0) {
         bool away = err.code == ERR_LOST || err.code == ERR_UNAVAILABLE;
@@ -131,7 +129,6 @@ static void load(struct top *t)
     for (size_t i = 0; chosen && i < t->data.count; i++)
         if (strcmp(t->data.tags[i].name, chosen) == 0)
             t->chosen = i;
-    free(chosen);
 }
 
 /* ---- questions and acts */
@@ -139,7 +136,7 @@ static void load(struct top *t)
 /* A line that is typed at the bottom, behind a question that is inert. False: given up. */
 static bool ask(struct top *t, const char *question, char *answer, size_t size)
 {
-    struct buf b = BUF_INIT;
+    BUF_LOCAL struct buf b = BUF_INIT;
     size_t len = 0;
     int key = REDRAW_NONE;
     for (*answer = '\0'; key != '\n' && key != 27 && key != REDRAW_GONE;) {
@@ -153,7 +150,6 @@ static bool ask(struct top *t, const char *question, char *answer, size_t size)
         else if (key >= ' ' && key != 127 && len + 1 < size)
             answer[len++] = (char)key, answer[len] = '\0';
     }
-    buf_done(&b);
     return key == '\n';
 }
 
@@ -197,7 +193,7 @@ static void act(struct top *t, int key)
 
     if (!tag)
         return;
-    char *glob = task_tag_as_glob(tag);
+    MEM_LOCAL char *glob = task_tag_as_glob(tag);
     redraw_end();
     if (key == 'c')
         run_verb(t, (const char *const[]){"cancel", "--ask", "--tag", glob, NULL});
@@ -211,7 +207,6 @@ static void act(struct top *t, int key)
         run_verb(t, (const char *const[]){"list", "--tag", glob, NULL});
     else if (confirm_tag(t->c, key == 'p' ? "pause" : "resume", tag)) /* these do not ask */
         run_verb(t, (const char *const[]){key == 'p' ? "pause" : "resume", "--", tag, NULL});
-    free(glob);
     come_back(t);
 }
 

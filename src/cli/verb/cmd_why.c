@@ -159,7 +159,7 @@ static void put_texts(struct buf *b, const struct cell_style *style, const char 
     buf_printf(b, ",\"%s\":[", name);
     for (size_t i = 0; i < lines->count; i++) {
         const struct why_line *l = &lines->items[i];
-        struct buf member = BUF_INIT;
+        BUF_LOCAL struct buf member = BUF_INIT;
         buf_str(b, i ? "," : "");
         if (l->name) {
             buf_chr(b, '{');
@@ -173,7 +173,6 @@ static void put_texts(struct buf *b, const struct cell_style *style, const char 
             cell_put_json_text(&member, style, "", l->text);
             buf_str(b, member.data + strlen("\"\":"));
         }
-        buf_done(&member);
     }
     buf_chr(b, ']');
 }
@@ -196,7 +195,7 @@ static void put_json(struct buf *b, const struct cell_style *style, const struct
 static int explain(struct cmd_context *c, uint64_t id, struct err *err)
 {
     struct looked l = {.last = BUF_INIT};
-    struct buf b = BUF_INIT;
+    BUF_LOCAL struct buf b = BUF_INIT;
     struct why_facts f;
     struct why w;
     task_init(&l.task);
@@ -214,7 +213,6 @@ static int explain(struct cmd_context *c, uint64_t id, struct err *err)
         out_write(&b);
         why_done(&w);
     }
-    buf_done(&b);
     looked_done(&l);
     return rc;
 }

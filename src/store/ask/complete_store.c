@@ -49,7 +49,7 @@ int complete_store_list(struct db *db, enum complete_store_kind kind, const char
                         struct err *err)
 {
     struct reading w = {each, arg};
-    struct buf sql = BUF_INIT, value = BUF_INIT;
+    BUF_LOCAL struct buf sql = BUF_INIT, value = BUF_INIT;
 
     db_put_text(&value, prefix);
     buf_printf(&sql, "SELECT %s FROM (", COLUMNS_SELECT(WORD_COLUMNS));
@@ -59,8 +59,5 @@ int complete_store_list(struct db *db, enum complete_store_kind kind, const char
         buf_str(&sql, kind == COMPLETE_STORE_TAGS ? tags : ids);
     buf_printf(&sql, ") w WHERE LEFT(word, CHAR_LENGTH(%s)) = %s ORDER BY %s LIMIT 200", value.data,
                value.data, kind == COMPLETE_STORE_IDS ? "word DESC" : "word");
-    int rc = db_each(db, &sql, WORD_COUNT, take_word, &w, err);
-    buf_done(&sql);
-    buf_done(&value);
-    return rc;
+    return db_each(db, &sql, WORD_COUNT, take_word, &w, err);
 }

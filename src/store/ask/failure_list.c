@@ -73,7 +73,7 @@ static void put_entries(struct buf *sql, const char *columns, int64_t since_at, 
 static int list_part(struct db *db, int64_t since_at, int64_t before_at, bool newest_first,
                      size_t most, struct reading *w, struct err *err)
 {
-    struct buf sql = BUF_INIT;
+    BUF_LOCAL struct buf sql = BUF_INIT;
 
     buf_printf(&sql, "SELECT STRAIGHT_JOIN %s FROM (", COLUMNS_SELECT(FAILURE_COLUMNS));
     put_entries(&sql, "task_id, version, finish_time", since_at, before_at, newest_first);
@@ -86,9 +86,7 @@ static int list_part(struct db *db, int64_t since_at, int64_t before_at, bool ne
                " JOIN dq_attempt a FORCE INDEX (PRIMARY) ON a.task_id = x.task_id"
                " AND a.version = x.version ORDER BY x.finish_time%s",
                newest_first ? " DESC" : "");
-    int rc = db_each_streamed(db, &sql, FAILURE_COUNT, take_failure, w, err);
-    buf_done(&sql);
-    return rc;
+    return db_each_streamed(db, &sql, FAILURE_COUNT, take_failure, w, err);
 }
 
 /* The time at which the attempt ended that comes behind `count` newer ones. 1, or 0 if there are
@@ -96,13 +94,11 @@ static int list_part(struct db *db, int64_t since_at, int64_t before_at, bool ne
 static int find_behind(struct db *db, int64_t since_at, int64_t before_at, size_t count,
                        int64_t *ret_at, struct err *err)
 {
-    struct buf sql = BUF_INIT;
+    BUF_LOCAL struct buf sql = BUF_INIT;
 
     put_entries(&sql, "finish_time", since_at, before_at, true);
     buf_printf(&sql, " LIMIT %zu, 1", count - 1);
-    int rc = db_first(db, &sql, COLUMNS_ONE, sql_take_time, ret_at, err);
-    buf_done(&sql);
-    return rc;
+    return db_first(db, &sql, COLUMNS_ONE, sql_take_time, ret_at, err);
 }
 
 /* In steps of whole instants, to look at the clock between them. *ret_left_at: as failure_list has

@@ -77,12 +77,11 @@ static int take_herd(const struct db_rows *r, void *arg, struct err *err)
 {
     int64_t at = sql_due(r, HERD_AT);
     struct forecast_step *s = step_at(arg, at);
-    char *tag = sql_dup_tag(r, HERD_TAG);
+    MEM_LOCAL char *tag = sql_dup_tag(r, HERD_TAG);
 
     (void)err;
     if (s)
         add_herd(s, tag, at, db_u64(r, HERD_TASKS));
-    free(tag);
     return 0;
 }
 
@@ -110,7 +109,7 @@ static void put_tasks(const struct reading *w, struct buf *sql, struct tag_count
 static int read_tasks(struct reading *w, struct tag_count *const *parts, size_t count,
                       struct err *err)
 {
-    struct buf sql = BUF_INIT;
+    BUF_LOCAL struct buf sql = BUF_INIT;
 
     buf_printf(&sql, "SELECT %s", COLUMNS_SELECT(STEP_COLUMNS));
     put_tasks(w, &sql, parts, count);
@@ -129,7 +128,6 @@ static int read_tasks(struct reading *w, struct tag_count *const *parts, size_t 
                FORECAST_HERD, HERDS_LISTED);
     if (rc == 0)
         rc = db_each(w->db, &sql, HERD_COUNT, take_herd, w, err);
-    buf_done(&sql);
     return rc;
 }
 
@@ -258,7 +256,7 @@ static int read_steps(struct reading *w, struct tag_count *parts, size_t count, 
 
     if (rc)
         return rc < 0 ? rc : read_tasks(w, NULL, 0, err);
-    struct tag_count **order = mem_alloc((count + 1) * sizeof(struct tag_count *));
+    MEM_LOCAL struct tag_count **order = mem_alloc((count + 1) * sizeof(struct tag_count *));
     uint64_t entries = 0;
     size_t few = 0;
 
@@ -276,7 +274,6 @@ static int read_steps(struct reading *w, struct tag_count *parts, size_t count, 
         rc = read_few(w, order, few, err);
     if (rc == 0)
         rc = read_many(w, order + few, count - few, err);
-    free(order);
     return rc;
 }
 
@@ -286,7 +283,7 @@ int forecast_store_read(struct db *db, const struct forecast_ask *ask, struct fo
     struct peek peek = {0};
     struct forecast f = {.count = ask->steps};
     struct reading w = {.db = db, .to = &f, .step_ms = ask->step_ms};
-    struct tag_count *parts = NULL;
+    MEM_LOCAL struct tag_count *parts = NULL;
     size_t count = 0;
     int rc = peek_store_all(db, 0, &peek, err);
 
@@ -307,7 +304,6 @@ int forecast_store_read(struct db *db, const struct forecast_ask *ask, struct fo
     rc = read_due(&w, ask->tag_glob, err);
     if (rc == 0)
         rc = read_steps(&w, parts, count, !ask->tag_glob, err);
-    free(parts);
     peek_store_done(&peek);
     if (rc < 0)
         forecast_store_free(&f);

@@ -35,7 +35,7 @@ static int take_setting(const struct db_rows *r, void *arg, struct err *err)
 int health_store_settings(struct db *db, const char *const *names, size_t count, char **ret_values,
                           struct err *err)
 {
-    struct buf sql = BUF_INIT;
+    BUF_LOCAL struct buf sql = BUF_INIT;
     struct wanted wanted = {names, count, ret_values};
 
     buf_str(&sql, "SHOW GLOBAL VARIABLES WHERE Variable_name IN ('");
@@ -44,9 +44,7 @@ int health_store_settings(struct db *db, const char *const *names, size_t count,
         buf_printf(&sql, "%s%s", i ? "', '" : "", names[i]);
     }
     buf_str(&sql, "')");
-    int rc = db_each(db, &sql, COLUMNS_SHOW, take_setting, &wanted, err);
-    buf_done(&sql);
-    return rc;
+    return db_each(db, &sql, COLUMNS_SHOW, take_setting, &wanted, err);
 }
 
 /* ---- clock */
@@ -93,15 +91,13 @@ static int take_plan(const struct db_rows *r, void *arg, struct err *err)
 int health_store_plan(struct db *db, const struct buf *statement, struct health_plan *ret,
                       struct err *err)
 {
-    struct buf sql = BUF_INIT;
+    BUF_LOCAL struct buf sql = BUF_INIT;
     struct planning w = {sql_explain_columns(db), ret, false};
 
     *ret = (struct health_plan){.rows = 0};
     buf_str(&sql, SQL_EXPLAIN);
     buf_add(&sql, statement->data, statement->len);
-    int rc = db_each(db, &sql, w.at->count, take_plan, &w, err);
-    buf_done(&sql);
-    return rc;
+    return db_each(db, &sql, w.at->count, take_plan, &w, err);
 }
 
 /* ---- rows */
@@ -128,13 +124,12 @@ static void take_odd(const struct db_rows *r, void *arg)
 
 int health_store_rows(struct db *db, struct health_rows *ret, struct err *err)
 {
-    struct buf sql = BUF_INIT;
+    BUF_LOCAL struct buf sql = BUF_INIT;
 
     buf_printf(&sql,
                "SELECT %s FROM (SELECT id, status, task_key, live, expected_time FROM dq_task"
                " FORCE INDEX (PRIMARY) ORDER BY id DESC LIMIT %d) n",
                COLUMNS_SELECT(ODD_COLUMNS), HEALTH_ROWS);
     int rc = db_first(db, &sql, ODD_COUNT, take_odd, ret, err);
-    buf_done(&sql);
     return rc < 0 ? rc : 0;
 }

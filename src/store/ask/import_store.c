@@ -99,7 +99,7 @@ static bool put_same_keys(struct buf *sql, const struct import_item *items, size
 static int check_table(struct db *db, const struct import_item *items, size_t n, bool by_id,
                        size_t *ret_bad, struct err *err)
 {
-    struct buf sql = BUF_INIT;
+    BUF_LOCAL struct buf sql = BUF_INIT;
     struct task taken;
     int rc = 0;
 
@@ -109,7 +109,6 @@ static int check_table(struct db *db, const struct import_item *items, size_t n,
     buf_str(&sql, " FROM dq_task ");
     if (by_id ? put_same_ids(&sql, items, n) : put_same_keys(&sql, items, n))
         rc = db_first(db, &sql, count, take_taken, &taken, err);
-    buf_done(&sql);
     for (size_t i = 0; rc == 1 && i < n; i++) {
         const struct task *t = &items[i].task;
         *ret_bad = i;

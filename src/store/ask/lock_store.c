@@ -37,7 +37,7 @@ static void take_holder(const struct db_rows *r, void *arg)
 
 static int find(struct db *db, const char *where, struct lock_holder *ret, struct err *err)
 {
-    struct buf sql = BUF_INIT;
+    BUF_LOCAL struct buf sql = BUF_INIT;
 
     *ret = (struct lock_holder){0};
     buf_printf(
@@ -49,7 +49,6 @@ static int find(struct db *db, const char *where, struct lock_holder *ret, struc
         " ORDER BY x.trx_started LIMIT 1",
         COLUMNS_SELECT(HOLDER_COLUMNS), where);
     int rc = db_first(db, &sql, HOLDER_COUNT, take_holder, ret, err);
-    buf_done(&sql);
     return rc < 0 ? rc : 0;
 }
 
@@ -60,7 +59,7 @@ int lock_store_oldest(struct db *db, struct lock_holder *ret, struct err *err)
 
 int lock_store_holder(struct db *db, uint64_t id, struct lock_holder *ret, struct err *err)
 {
-    struct buf where = BUF_INIT;
+    BUF_LOCAL struct buf where = BUF_INIT;
     int rc = ERR_DENIED;
 
     buf_str(&where, " AND x.trx_rows_locked > 0 AND " AGE " >= 1");
@@ -80,7 +79,6 @@ int lock_store_holder(struct db *db, uint64_t id, struct lock_holder *ret, struc
         where.data[where.len = all] = '\0';
         rc = find(db, where.data, ret, err);
     }
-    buf_done(&where);
     return rc;
 }
 

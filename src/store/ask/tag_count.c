@@ -83,7 +83,7 @@ static int take_estimate(const struct db_rows *r, void *arg, struct err *err)
 
 static int estimate(struct db *db, struct range *ranges, size_t count, struct err *err)
 {
-    struct buf sql = BUF_INIT;
+    BUF_LOCAL struct buf sql = BUF_INIT;
     struct estimating w = {sql_explain_columns(db), ranges, count};
 
     buf_str(&sql, SQL_EXPLAIN);
@@ -92,9 +92,7 @@ static int estimate(struct db *db, struct range *ranges, size_t count, struct er
         buf_str(&sql, i ? " UNION ALL SELECT 1" : "SELECT 1");
         put_range(&sql, &ranges[i]);
     }
-    int rc = db_each(db, &sql, w.at->count, take_estimate, &w, err);
-    buf_done(&sql);
-    return rc;
+    return db_each(db, &sql, w.at->count, take_estimate, &w, err);
 }
 
 static int compare_tasks(const void *a, const void *b)
@@ -202,7 +200,7 @@ static int take_count(const struct db_rows *r, void *arg, struct err *err)
 
 static int count_some(struct counting *w, size_t from, size_t n, struct err *err)
 {
-    struct buf sql = BUF_INIT;
+    BUF_LOCAL struct buf sql = BUF_INIT;
 
     /* the server may have estimated too little, seconds after many tasks were added */
     sql_put_select_within(&sql, w->how->exact ? 0 : left_ms(w) + STATEMENT_MS);
@@ -212,9 +210,7 @@ static int count_some(struct counting *w, size_t from, size_t n, struct err *err
         buf_printf(&sql, COLUMNS_SELECT(COUNT_COLUMNS), i);
         put_range(&sql, &r);
     }
-    int rc = db_each(w->db, &sql, COUNT_COUNT, take_count, w, err);
-    buf_done(&sql);
-    return rc;
+    return db_each(w->db, &sql, COUNT_COUNT, take_count, w, err);
 }
 
 /* How many parts from `from` on make one statement of up to `most` entries, or one part of up to
@@ -291,15 +287,13 @@ static void take_point(const struct db_rows *r, void *arg)
 static int find_point(struct db *db, const struct range *r, bool last, uint64_t number,
                       struct point *ret, struct err *err)
 {
-    struct buf sql = BUF_INIT;
+    BUF_LOCAL struct buf sql = BUF_INIT;
     const char *order = last ? SQL_DUE_ORDER("", " DESC") : SQL_DUE_ORDER("", "");
 
     buf_printf(&sql, "SELECT %s", COLUMNS_SELECT(POINT_COLUMNS));
     put_range(&sql, r);
     buf_printf(&sql, " ORDER BY %s LIMIT 1 OFFSET %" PRIu64, order, number);
-    int rc = db_first(db, &sql, POINT_COUNT, take_point, ret, err);
-    buf_done(&sql);
-    return rc;
+    return db_first(db, &sql, POINT_COUNT, take_point, ret, err);
 }
 
 struct sum {
@@ -360,12 +354,11 @@ static int find_ends(struct db *db, const struct tag_count *p, struct point *fir
 
 static int count_range(struct db *db, const struct range *r, uint64_t *ret, struct err *err)
 {
-    struct buf sql = BUF_INIT;
+    BUF_LOCAL struct buf sql = BUF_INIT;
 
     buf_str(&sql, "SELECT COUNT(*)");
     put_range(&sql, r);
     int rc = db_first(db, &sql, COLUMNS_ONE, sql_take_u64, ret, err);
-    buf_done(&sql);
     return rc < 0 ? rc : 0;
 }
 

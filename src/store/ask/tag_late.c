@@ -5,6 +5,7 @@
  * that was read was due no earlier than the minimum, it is the minimum of all.
  */
 #include "store/ask/tag_late.h"
+#include "base/mem.h"
 #include "base/order.h"
 #include "base/when.h"
 #include "store/db/columns.h"
@@ -108,7 +109,7 @@ static size_t count_tags(const struct reading *w, bool (*is_wanted)(const struct
 static int read_first(struct reading *w, uint64_t limit, bool (*is_wanted)(const struct tag_info *),
                       struct err *err)
 {
-    struct buf sql = BUF_INIT;
+    BUF_LOCAL struct buf sql = BUF_INIT;
     size_t parts = 0;
     int rc = 0;
 
@@ -125,7 +126,6 @@ static int read_first(struct reading *w, uint64_t limit, bool (*is_wanted)(const
     }
     if (rc == 0 && parts)
         rc = run_first(w, &sql, err);
-    buf_done(&sql);
     return rc;
 }
 
@@ -142,7 +142,7 @@ enum { ALL_COLUMNS(COLUMNS_NAME) ALL_COUNT };
 static int take_all(const struct db_rows *r, void *arg, struct err *err)
 {
     const struct reading *w = arg;
-    char *tag = sql_dup_tag(r, ALL_TAG);
+    MEM_LOCAL char *tag = sql_dup_tag(r, ALL_TAG);
     struct tag_info *t = bsearch(&tag, w->infos, w->count, sizeof *t, order_names);
 
     (void)err;
@@ -150,22 +150,19 @@ static int take_all(const struct db_rows *r, void *arg, struct err *err)
         t->late_from_at = sql_due(r, ALL_FROM);
         t->refused = db_u64(r, ALL_REFUSED);
     }
-    free(tag);
     return 0;
 }
 
 /* Tags added since are left out. */
 static int read_all(struct reading *w, struct err *err)
 {
-    struct buf sql = BUF_INIT;
+    BUF_LOCAL struct buf sql = BUF_INIT;
 
     buf_printf(&sql,
                "SELECT %s FROM dq_task FORCE INDEX (due) WHERE status = %d"
                " AND expected_time <= UTC_TIMESTAMP(3) GROUP BY tag",
                COLUMNS_SELECT(ALL_COLUMNS), TASK_PENDING);
-    int rc = db_each(w->db, &sql, ALL_COUNT, take_all, w, err);
-    buf_done(&sql);
-    return rc;
+    return db_each(w->db, &sql, ALL_COUNT, take_all, w, err);
 }
 
 int tag_late_read(struct db *db, struct tag_info *infos, size_t count, bool whole, int64_t most_ms,

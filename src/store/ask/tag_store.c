@@ -99,7 +99,7 @@ static int take_pair(const struct db_rows *r, void *arg, struct err *err)
 {
     const struct reading *w = arg;
     int status = sql_status(r, PAIR_STATUS);
-    char *tag = sql_dup_tag(r, PAIR_TAG);
+    MEM_LOCAL char *tag = sql_dup_tag(r, PAIR_TAG);
 
     (void)err;
     if (status != TASK_STATUS_UNKNOWN && is_wanted(w, tag)) {
@@ -111,7 +111,6 @@ static int take_pair(const struct db_rows *r, void *arg, struct err *err)
                 i->late_from_at = i->next_at;
         }
     }
-    free(tag);
     return 0;
 }
 
@@ -119,13 +118,11 @@ static int take_pair(const struct db_rows *r, void *arg, struct err *err)
  * tasks. Sets count to 1 for each pair. */
 static int read_pairs(struct reading *w, struct err *err)
 {
-    struct buf sql = BUF_INIT;
+    BUF_LOCAL struct buf sql = BUF_INIT;
 
     buf_printf(&sql, "SELECT %s FROM dq_task FORCE INDEX (due) GROUP BY status, tag",
                COLUMNS_SELECT(PAIR_COLUMNS));
-    int rc = db_each(w->db, &sql, PAIR_COUNT, take_pair, w, err);
-    buf_done(&sql);
-    return rc;
+    return db_each(w->db, &sql, PAIR_COUNT, take_pair, w, err);
 }
 
 static bool is_part(const struct tag_info *t, unsigned status, unsigned skip)
@@ -147,14 +144,13 @@ static size_t count_parts(const struct infos *t, unsigned skip)
 
 int tag_store_is_small(struct db *db, size_t parts, struct err *err)
 {
-    struct buf sql = BUF_INIT;
+    BUF_LOCAL struct buf sql = BUF_INIT;
     size_t most = parts < ENTRIES_MOST / ENTRIES_A_COUNT ? parts * ENTRIES_A_COUNT : ENTRIES_MOST;
 
     if (parts < MANY_PARTS)
         return 0;
     buf_printf(&sql, "SELECT 1 FROM dq_task FORCE INDEX (due) LIMIT %zu, 1", most);
     int rc = db_first(db, &sql, COLUMNS_ONE, NULL, NULL, err);
-    buf_done(&sql);
     return rc < 0 ? rc : rc == 0;
 }
 
@@ -171,7 +167,7 @@ static int take_all_counts(const struct db_rows *r, void *arg, struct err *err)
 {
     const struct reading *w = arg;
     int status = sql_status(r, ALL_STATUS);
-    char *tag = sql_dup_tag(r, ALL_TAG);
+    MEM_LOCAL char *tag = sql_dup_tag(r, ALL_TAG);
     struct tag_info *i = infos_find(w->to, tag);
 
     (void)err;
@@ -179,22 +175,19 @@ static int take_all_counts(const struct db_rows *r, void *arg, struct err *err)
         i->count[status] = db_u64(r, ALL_TASKS);
     if (i && status == TASK_PENDING)
         i->due = db_u64(r, ALL_DUE);
-    free(tag);
     return 0;
 }
 
 /* Reads the whole index for all counts in one statement. Tags added since are left out. */
 static int read_all_counts(struct reading *w, struct err *err)
 {
-    struct buf sql = BUF_INIT;
+    BUF_LOCAL struct buf sql = BUF_INIT;
 
     for (size_t i = 0; i < w->to->count; i++)
         memset(w->to->items[i].count, 0, sizeof w->to->items[i].count);
     buf_printf(&sql, "SELECT %s FROM dq_task FORCE INDEX (due) GROUP BY status, tag",
                COLUMNS_SELECT(ALL_COLUMNS));
-    int rc = db_each(w->db, &sql, ALL_COUNT, take_all_counts, w, err);
-    buf_done(&sql);
-    return rc;
+    return db_each(w->db, &sql, ALL_COUNT, take_all_counts, w, err);
 }
 
 /* The states of each tag that has tasks in them, and its due tasks, each a part. */
@@ -241,12 +234,12 @@ static void take_parts(struct infos *t, unsigned skip, const struct tag_count *p
 
 static int read_counts(struct reading *w, struct err *err)
 {
-    struct tag_count *parts = mem_alloc((count_parts(w->to, w->how->skip) + 1) * sizeof *parts);
+    MEM_LOCAL struct tag_count *parts =
+        mem_alloc((count_parts(w->to, w->how->skip) + 1) * sizeof *parts);
     int rc = tag_count_all(w->db, w->how, parts, make_parts(w, parts), err);
 
     if (rc == 0)
         take_parts(w->to, w->how->skip, parts);
-    free(parts);
     return rc;
 }
 

@@ -77,7 +77,7 @@ static int change_rows(const struct changing *w, const struct part *p, uint64_t 
                        struct err *err)
 {
     const struct task_change *change = w->change;
-    struct buf sql = BUF_INIT;
+    BUF_LOCAL struct buf sql = BUF_INIT;
 
     buf_str(&sql, "UPDATE dq_task FORCE INDEX (PRIMARY) SET ");
     sql_put_transition(&sql, "", change->event, NULL);
@@ -97,16 +97,14 @@ static int change_rows(const struct changing *w, const struct part *p, uint64_t 
     sql_put_from(&sql, "", change->event);
     buf_str(&sql, " AND ");
     claim_ref_put(&sql, "", p->refs, p->count);
-    int rc = db_exec(w->db, &sql, ret_rows, err);
-    buf_done(&sql);
-    return rc;
+    return db_exec(w->db, &sql, ret_rows, err);
 }
 
 /* Locks those of refs that are running, and records the attempts that end here. */
 static int end_attempts(struct db *db, struct claim_ref *refs, size_t count, bool drop_stale,
                         uint64_t *ret_running, struct err *err)
 {
-    struct buf sql = BUF_INIT;
+    BUF_LOCAL struct buf sql = BUF_INIT;
     size_t locked = 0;
 
     if (count == 0)
@@ -120,7 +118,6 @@ static int end_attempts(struct db *db, struct claim_ref *refs, size_t count, boo
         rc = attempt_store_drop_stale(db, refs, locked, err);
     if (rc == 0 && locked)
         rc = attempt_store_add_running(db, refs, locked, OUTCOME_CANCELLED, err);
-    buf_done(&sql);
     *ret_running = locked;
     return rc;
 }
@@ -129,16 +126,14 @@ static int end_attempts(struct db *db, struct claim_ref *refs, size_t count, boo
 static int read_changed(struct db *db, enum task_event event, const struct part *x,
                         struct claim_ref *ret, size_t *ret_count, struct err *err)
 {
-    struct buf sql = BUF_INIT;
+    BUF_LOCAL struct buf sql = BUF_INIT;
 
     for (size_t i = 0; i < x->count; i++)
         ret[i] = (struct claim_ref){x->refs[i].id, x->refs[i].version + 1};
     buf_printf(&sql, "SELECT %s FROM dq_task FORCE INDEX (PRIMARY) WHERE status = %d AND ",
                COLUMNS_SELECT(CLAIM_REF_COLUMNS), (int)task_transition(event)->to);
     claim_ref_put(&sql, "", ret, x->count);
-    int rc = claim_ref_read(db, &sql, ret, x->count, ret_count, err);
-    buf_done(&sql);
-    return rc;
+    return claim_ref_read(db, &sql, ret, x->count, ret_count, err);
 }
 
 /* If another session was quicker with some tasks, those that were changed have to be read. */

@@ -8,7 +8,6 @@
 #include "store/db/db_put.h"
 #include "store/row/sql.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 static const char *const columns[TASK_FILTER_TIMES] = {
@@ -48,7 +47,7 @@ void task_filter_put_time(struct buf *sql, const struct task_filter *f, enum tas
 
 static void put_globs(struct buf *sql, const char *column, const char *globs)
 {
-    struct buf pattern = BUF_INIT;
+    BUF_LOCAL struct buf pattern = BUF_INIT;
 
     buf_printf(sql, " AND (%s LIKE ", column);
     buf_str(&pattern, "");
@@ -67,17 +66,15 @@ static void put_globs(struct buf *sql, const char *column, const char *globs)
         buf_reset(&pattern);
     }
     buf_chr(sql, ')');
-    buf_done(&pattern);
 }
 
 static void put_keys(struct buf *sql, const char *keys)
 {
     buf_str(sql, " AND task_key IN (");
     for (const char *s = keys;; s++) {
-        char *key = mem_dup(s, strcspn(s, "\n"));
+        MEM_LOCAL char *key = mem_dup(s, strcspn(s, "\n"));
         db_put_text(sql, key);
         s += strlen(key);
-        free(key);
         if (!*s)
             break;
         buf_chr(sql, ',');
@@ -87,7 +84,7 @@ static void put_keys(struct buf *sql, const char *keys)
 
 void task_filter_put_tag(struct buf *sql, const char *prefix, const char *glob)
 {
-    struct buf column = BUF_INIT;
+    BUF_LOCAL struct buf column = BUF_INIT;
 
     if (task_filter_has_wildcard(glob)) {
         buf_printf(&column, "TRIM(TRAILING ' ' FROM %stag)", prefix);
@@ -96,7 +93,6 @@ void task_filter_put_tag(struct buf *sql, const char *prefix, const char *glob)
         buf_printf(sql, " AND %stag = ", prefix);
         db_put_text(sql, glob);
     }
-    buf_done(&column);
 }
 
 void task_filter_put_row(struct buf *sql, const struct task_filter *f)

@@ -48,7 +48,7 @@ static void take_range(const struct db_rows *r, void *arg)
 static int task_from_id(struct db *db, uint64_t id, uint64_t *ret_id, int64_t *ret_create_at,
                         struct err *err)
 {
-    struct buf sql = BUF_INIT;
+    BUF_LOCAL struct buf sql = BUF_INIT;
     struct first first = {0, 0};
 
     buf_printf(&sql,
@@ -62,20 +62,18 @@ static int task_from_id(struct db *db, uint64_t id, uint64_t *ret_id, int64_t *r
         *ret_id = first.id;
         *ret_create_at = first.create_at;
     }
-    buf_done(&sql);
     return rc;
 }
 
 /* Finds the border between tasks that were created before `at` and later, if there is one. */
 static int bisect(struct db *db, int64_t at, struct range *ret, struct err *err)
 {
-    struct buf sql = BUF_INIT;
+    BUF_LOCAL struct buf sql = BUF_INIT;
     uint64_t id = 0, high;
     int64_t create_at = 0;
 
     buf_printf(&sql, "SELECT %s FROM dq_task", COLUMNS_SELECT(RANGE_COLUMNS));
     int rc = db_first(db, &sql, RANGE_COUNT, take_range, ret, err);
-    buf_done(&sql);
     high = ret->high;
     ret->high = ret->low;
     while (rc >= 0 && ret->high < high) {
@@ -112,16 +110,14 @@ static void put_samples(struct buf *sql, int64_t at, const struct range *below)
 /* Whether some task below the border was created at `at` or later: 1 or 0. */
 static int is_broken(struct db *db, int64_t at, const struct range *below, struct err *err)
 {
-    struct buf sql = BUF_INIT;
+    BUF_LOCAL struct buf sql = BUF_INIT;
 
     buf_str(&sql, "SELECT 1 FROM (");
     put_samples(&sql, at, below);
     buf_str(&sql, ") x WHERE create_time >= ");
     db_put_time(&sql, at);
     buf_str(&sql, " LIMIT 1");
-    int rc = db_first(db, &sql, COLUMNS_ONE, NULL, NULL, err);
-    buf_done(&sql);
-    return rc;
+    return db_first(db, &sql, COLUMNS_ONE, NULL, NULL, err);
 }
 
 int task_floor_id(struct db *db, int64_t at, uint64_t *ret_id, bool *ret_ordered, struct err *err)

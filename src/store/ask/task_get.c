@@ -24,7 +24,7 @@ static void take_task(const struct db_rows *r, void *arg)
 
 static int get(struct db *db, uint64_t id, unsigned columns, struct task *ret, struct err *err)
 {
-    struct buf sql = BUF_INIT;
+    BUF_LOCAL struct buf sql = BUF_INIT;
     struct reading reading = {columns, ret};
 
     buf_str(&sql, "SELECT ");
@@ -33,7 +33,6 @@ static int get(struct db *db, uint64_t id, unsigned columns, struct task *ret, s
     int rc = db_first(db, &sql, count, take_task, &reading, err);
     if (rc == 0)
         rc = err_set(err, ERR_NOT_FOUND, "task %" PRIu64 " does not exist", id);
-    buf_done(&sql);
     return rc < 0 ? rc : 0;
 }
 
@@ -70,14 +69,12 @@ int task_get_outputs(struct db *db, const uint64_t *ids, size_t n,
                      void (*fn)(uint64_t id, const void *output, size_t size, void *arg), void *arg,
                      struct err *err)
 {
-    struct buf sql = BUF_INIT;
+    BUF_LOCAL struct buf sql = BUF_INIT;
     struct calling calling = {fn, arg};
 
     buf_printf(&sql, "SELECT %s FROM dq_task FORCE INDEX (PRIMARY) WHERE ",
                COLUMNS_SELECT(OUTPUT_COLUMNS));
     sql_put_ids(&sql, "id", ids, n);
     buf_str(&sql, " AND output IS NOT NULL ORDER BY id");
-    int rc = db_each_streamed(db, &sql, OUTPUT_COUNT, call, &calling, err);
-    buf_done(&sql);
-    return rc;
+    return db_each_streamed(db, &sql, OUTPUT_COUNT, call, &calling, err);
 }

@@ -166,7 +166,7 @@ static int take_key(const struct db_rows *r, void *arg, struct err *err)
 /* Reads the next pages of cursors[from .. to-1], which are used up. */
 static int fill(struct task_keys *k, size_t from, size_t to, struct err *err)
 {
-    struct buf sql = BUF_INIT;
+    BUF_LOCAL struct buf sql = BUF_INIT;
 
     for (size_t i = from; i < to; i++) {
         if (i > from)
@@ -176,7 +176,6 @@ static int fill(struct task_keys *k, size_t from, size_t to, struct err *err)
     }
     int rc =
         db_each_streamed(k->db, &sql, KEY_COUNT, take_key, &(struct filling){k, from, to}, err);
-    buf_done(&sql);
     for (size_t i = from; i < to; i++)
         k->cursors[i].end = !k->page || k->cursors[i].m.count < k->page;
     return rc;
@@ -201,19 +200,18 @@ static int take_range(const struct db_rows *r, void *arg, struct err *err)
 {
     struct task_keys *k = arg;
     const char *glob = k->f->tag_glob;
-    char *tag = sql_dup_tag(r, RANGE_TAG);
+    MEM_LOCAL char *tag = sql_dup_tag(r, RANGE_TAG);
 
     (void)err;
     if (k->statuses & TASK_BIT(sql_status(r, RANGE_STATUS)) && (!glob || task_tag_glob(glob, tag)))
         cursor_add(k, db_int(r, RANGE_STATUS, 0), tag);
-    free(tag);
     return 0;
 }
 
 static int add_ranges(struct task_keys *k, struct err *err)
 {
     const char *glob = k->f->tag_glob;
-    struct buf sql = BUF_INIT;
+    BUF_LOCAL struct buf sql = BUF_INIT;
 
     const bool one = glob && !task_filter_has_wildcard(glob);
     for (int s = 0; one && s < TASK_STATUS_COUNT; s++)
@@ -227,9 +225,7 @@ static int add_ranges(struct task_keys *k, struct err *err)
         buf_printf(&sql, " WHERE status >= %d", (int)TASK_STATUS_COUNT);
     buf_str(&sql, " GROUP BY status, tag) r WHERE 1"); /* a loose index scan */
     put_pause(&sql, k, "r.tag");
-    int rc = db_each_streamed(k->db, &sql, RANGE_COUNT, take_range, k, err);
-    buf_done(&sql);
-    return rc;
+    return db_each_streamed(k->db, &sql, RANGE_COUNT, take_range, k, err);
 }
 
 static void drop_cursors(struct task_keys *k)
@@ -253,7 +249,7 @@ static void add_loaded(struct task_keys *k, struct task_match m)
 /* Instead of a cursor for each range: all keys of these states at once. */
 static int load_ranges(struct task_keys *k, struct err *err)
 {
-    struct buf from = BUF_INIT;
+    BUF_LOCAL struct buf from = BUF_INIT;
     struct task_match m = {0};
 
     drop_cursors(k);
@@ -264,7 +260,6 @@ static int load_ranges(struct task_keys *k, struct err *err)
         task_filter_put_row(&from, k->f);
     put_pause(&from, k, "dq_task.tag");
     int rc = task_match_read(k->db, k->f, &from, &m, err);
-    buf_done(&from);
     add_loaded(k, m);
     return rc;
 }

@@ -43,7 +43,7 @@ static int take_task(const struct db_rows *r, void *arg, struct err *err)
 static int read_tasks(const struct list *l, const uint64_t *ids, size_t n, bool bodies,
                       struct task *ret, size_t *ret_count, struct err *err)
 {
-    struct buf sql = BUF_INIT;
+    BUF_LOCAL struct buf sql = BUF_INIT;
     struct reading read = {
         ret, 0, n,
         TASK_READ_SHORT |
@@ -55,7 +55,6 @@ static int read_tasks(const struct list *l, const uint64_t *ids, size_t n, bool 
     sql_put_ids(&sql, "id", ids, n);
     task_filter_put(&sql, l->f, l->statuses);
     int rc = db_each(l->db, &sql, count, take_task, &read, err);
-    buf_done(&sql);
     qsort(ret, read.count, sizeof *ret, order_ids);
     *ret_count = read.count;
     return rc;
@@ -71,7 +70,7 @@ static int show_some(const struct list *l, const uint64_t *ids, size_t n, size_t
                      int (*each)(const struct task *t, void *arg), void *arg, size_t *ret_rows,
                      struct err *err)
 {
-    struct task *tasks = mem_alloc(ROWS * sizeof *tasks);
+    MEM_LOCAL struct task *tasks = mem_alloc(ROWS * sizeof *tasks);
     size_t count = 0;
     int rc = n ? read_tasks(l, ids, n, bodies, tasks, &count, err) : 0;
 
@@ -88,7 +87,6 @@ static int show_some(const struct list *l, const uint64_t *ids, size_t n, size_t
     }
     for (size_t i = 0; i < count; i++)
         task_done(&tasks[i]);
-    free(tasks);
     return rc;
 }
 

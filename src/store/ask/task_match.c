@@ -11,7 +11,6 @@
 #include "store/row/sql.h"
 
 #include <inttypes.h>
-#include <stdlib.h>
 #include <sys/param.h>
 
 #define IDS 500 /* in one statement */
@@ -37,26 +36,23 @@ enum { MATCH_COLUMNS(COLUMNS_NAME) MATCH_COUNT };
 static int take_match(const struct db_rows *r, void *arg, struct err *err)
 {
     const struct reading *w = arg;
-    char *tag = w->f->tag_glob ? sql_dup_tag(r, MATCH_TAG) : NULL;
+    MEM_LOCAL char *tag = w->f->tag_glob ? sql_dup_tag(r, MATCH_TAG) : NULL;
 
     (void)err;
     if (!tag || task_tag_glob(w->f->tag_glob, tag))
         task_match_add(w->ret, (struct task_key){db_stamp(r, MATCH_EXPECTED), db_u64(r, MATCH_ID)});
-    free(tag);
     return 0;
 }
 
 int task_match_read(struct db *db, const struct task_filter *f, const struct buf *from,
                     struct task_match *ret, struct err *err)
 {
-    struct buf sql = BUF_INIT;
+    BUF_LOCAL struct buf sql = BUF_INIT;
 
     buf_printf(&sql, "SELECT %s FROM ", COLUMNS_SELECT(MATCH_COLUMNS));
     buf_add(&sql, from->data, from->len);
-    int rc = db_each_streamed(db, &sql, MATCH_COUNT, take_match,
-                              &(struct reading){.f = f, .ret = ret}, err);
-    buf_done(&sql);
-    return rc;
+    return db_each_streamed(db, &sql, MATCH_COUNT, take_match,
+                            &(struct reading){.f = f, .ret = ret}, err);
 }
 
 /* Reads those of `from` that match the whole filter; ends it. */
@@ -93,14 +89,13 @@ static int read_key(const struct reading *w, struct err *err)
 static int raise_floor(const struct reading *w, uint64_t *floor, struct err *err)
 {
     struct task_filter_search *search = w->f->search;
-    struct buf sql = BUF_INIT;
+    BUF_LOCAL struct buf sql = BUF_INIT;
 
     buf_printf(&sql,
                "SELECT id FROM dq_task FORCE INDEX (PRIMARY) WHERE id >= %" PRIu64
                " ORDER BY id DESC LIMIT %zu, 1",
                *floor, search->most);
     int rc = db_first(w->db, &sql, COLUMNS_ONE, sql_take_u64, floor, err);
-    buf_done(&sql);
     if (rc < 0)
         return rc;
     search->partial = rc == 1;

@@ -25,14 +25,13 @@ static void put_tag_range(struct buf *sql, enum task_status status, const char *
 
 static int count_before(struct db *db, const struct task *t, struct why_tag *ret, struct err *err)
 {
-    struct buf sql = BUF_INIT;
+    BUF_LOCAL struct buf sql = BUF_INIT;
 
     buf_str(&sql, "SELECT COUNT(*) FROM (SELECT 1");
     put_tag_range(&sql, TASK_PENDING, t->tag);
     sql_put_due_beyond(&sql, "", '<', db_put_time, t->expected_at, t->id);
     buf_printf(&sql, " LIMIT %d) b", WHY_STORE_MOST + 1);
     int rc = db_first(db, &sql, COLUMNS_ONE, sql_take_u64, &ret->before, err);
-    buf_done(&sql);
     return rc < 0 ? rc : 0;
 }
 
@@ -43,14 +42,12 @@ static const struct field_table owner_table = FIELD_TABLE(why_owner, owner_colum
 
 static int read_owners(struct db *db, const char *tag, struct why_tag *ret, struct err *err)
 {
-    struct buf tail = BUF_INIT;
+    BUF_LOCAL struct buf tail = BUF_INIT;
 
     buf_str(&tail, "FROM (SELECT claim_token");
     put_tag_range(&tail, TASK_RUNNING, tag);
     buf_printf(&tail, " LIMIT %d) o GROUP BY claim_token", WHY_STORE_MOST + 1);
-    int rc = field_list(db, &owner_table, tail.data, &ret->owners, &ret->owner_count, err);
-    buf_done(&tail);
-    return rc;
+    return field_list(db, &owner_table, tail.data, &ret->owners, &ret->owner_count, err);
 }
 
 static const struct column running_columns[] = {ROW(why_running, "tag", TAG, tag),
@@ -60,14 +57,13 @@ static const struct field_table running_table = FIELD_TABLE(why_running, running
 
 int why_store_running(struct db *db, struct why_running **ret, size_t *ret_count, struct err *err)
 {
-    struct buf tail = BUF_INIT;
+    BUF_LOCAL struct buf tail = BUF_INIT;
 
     buf_printf(&tail,
                "FROM (SELECT tag, claim_token FROM dq_task FORCE INDEX (due)"
                " WHERE status = %d LIMIT %d) r GROUP BY tag, claim_token",
                TASK_RUNNING, WHY_STORE_MOST + 1);
     int rc = field_list(db, &running_table, tail.data, ret, ret_count, err);
-    buf_done(&tail);
     if (rc == 0 && *ret_count)
         qsort(*ret, *ret_count, sizeof **ret, order_names);
     return rc;
@@ -95,14 +91,13 @@ static int add_took(const struct db_rows *r, void *arg, struct err *err)
 
 static int read_took(struct db *db, const char *tag, struct why_tag *ret, struct err *err)
 {
-    struct buf sql = BUF_INIT;
+    BUF_LOCAL struct buf sql = BUF_INIT;
     struct tooks w = {.count = 0};
 
     buf_str(&sql, "SELECT TIMESTAMPDIFF(MICROSECOND, execution_time, finish_time)");
     put_tag_range(&sql, TASK_DONE, tag);
     buf_printf(&sql, " ORDER BY expected_time DESC LIMIT %d", TOOK_OF);
     int rc = db_each(db, &sql, COLUMNS_ONE, add_took, &w, err);
-    buf_done(&sql);
     if (rc < 0 || !w.count)
         return rc;
     qsort(w.us, w.count, sizeof *w.us, order_times);
@@ -124,7 +119,7 @@ static void take_longest(const struct db_rows *r, void *arg)
 
 static int read_longest(struct db *db, const char *tag, struct why_tag *ret, struct err *err)
 {
-    struct buf sql = BUF_INIT;
+    BUF_LOCAL struct buf sql = BUF_INIT;
 
     buf_printf(&sql, "SELECT %s FROM (SELECT id, execution_time", COLUMNS_SELECT(LONGEST_COLUMNS));
     put_tag_range(&sql, TASK_RUNNING, tag);
@@ -132,7 +127,6 @@ static int read_longest(struct db *db, const char *tag, struct why_tag *ret, str
                " LIMIT %d) r WHERE execution_time IS NOT NULL ORDER BY execution_time LIMIT 1",
                WHY_STORE_MOST + 1);
     int rc = db_first(db, &sql, LONGEST_COUNT, take_longest, ret, err);
-    buf_done(&sql);
     return rc < 0 ? rc : 0;
 }
 
@@ -159,37 +153,33 @@ void why_store_done(struct why_tag *w)
 
 int why_store_first(struct db *db, const char *tag, uint64_t *ret_id, struct err *err)
 {
-    struct buf sql = BUF_INIT;
+    BUF_LOCAL struct buf sql = BUF_INIT;
 
     buf_str(&sql, "SELECT id");
     put_tag_range(&sql, TASK_PENDING, tag);
     buf_str(&sql, " ORDER BY " SQL_DUE_ORDER("", "") " LIMIT 1");
-    int rc = db_first(db, &sql, COLUMNS_ONE, sql_take_u64, ret_id, err);
-    buf_done(&sql);
-    return rc;
+    return db_first(db, &sql, COLUMNS_ONE, sql_take_u64, ret_id, err);
 }
 
 int why_store_locked(struct db *db, uint64_t id, struct err *err)
 {
-    struct buf sql = BUF_INIT;
+    BUF_LOCAL struct buf sql = BUF_INIT;
 
     buf_printf(&sql,
                "SELECT id FROM dq_task FORCE INDEX (PRIMARY) WHERE id = %" PRIu64 " FOR UPDATE %s",
                id, db_skips_locked(db) ? "SKIP LOCKED" : "NOWAIT");
     int rc = db_first(db, &sql, COLUMNS_ONE, NULL, NULL, err);
-    buf_done(&sql);
     return rc == ERR_LOCKED ? 1 : rc < 0 ? rc : rc == 0;
 }
 
 int why_store_limit_locked(struct db *db, const char *tag, struct err *err)
 {
-    struct buf sql = BUF_INIT;
+    BUF_LOCAL struct buf sql = BUF_INIT;
 
     buf_str(&sql, "SELECT tag FROM dq_tag WHERE tag = ");
     sql_put_tag(&sql, tag);
     buf_str(&sql, " FOR UPDATE NOWAIT");
     int rc = db_first(db, &sql, COLUMNS_ONE, NULL, NULL, err);
-    buf_done(&sql);
     return rc == ERR_LOCKED ? 1 : rc < 0 ? rc : 0;
 }
 

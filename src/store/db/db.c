@@ -364,10 +364,9 @@ static void take_now(const struct db_rows *r, void *arg)
 
 int db_now(struct db *db, int64_t *ret_at, struct err *err)
 {
-    struct buf sql = BUF_INIT;
+    BUF_LOCAL struct buf sql = BUF_INIT;
 
     buf_str(&sql, "SELECT UTC_TIMESTAMP(3)");
     int rc = db_first(db, &sql, COLUMNS_ONE, take_now, ret_at, err);
-    buf_done(&sql);
     return rc < 0 ? rc : 0;
 }

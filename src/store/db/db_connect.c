@@ -365,7 +365,7 @@ static int connect_list(struct db *db, const char *database, struct err *err)
     const struct conf_mysql *c = db->conf;
     const char *list = c->host;
     char host[256], spare[256] = "";
-    struct buf reasons = BUF_INIT;
+    BUF_LOCAL struct buf reasons = BUF_INIT;
     struct err why = {0};
     unsigned port, spare_port = 0;
     bool spare_reads_only = false;
@@ -396,7 +396,6 @@ static int connect_list(struct db *db, const char *database, struct err *err)
     }
     if (rc == 0)
         db->stalled_at[0] = '\0';
-    buf_done(&reasons);
     return rc;
 }
 
@@ -503,7 +502,7 @@ int db_connect(struct db *db, struct err *err)
 
 int db_connect_create(struct db *db, struct err *err)
 {
-    struct buf sql = BUF_INIT;
+    BUF_LOCAL struct buf sql = BUF_INIT;
     const char *name = conf_or_null(db->conf->database);
 
     if (db->my)
@@ -525,6 +524,5 @@ int db_connect_create(struct db *db, struct err *err)
             db_handle_drop(db); /* without a database it is of no use to others */
         }
     }
-    buf_done(&sql);
     return rc;
 }

@@ -39,7 +39,7 @@ static int see_setting(const struct db_rows *r, void *arg, struct err *err)
 
 static int look_for_cluster(struct db *db, struct err *err)
 {
-    struct buf sql = BUF_INIT;
+    BUF_LOCAL struct buf sql = BUF_INIT;
     enum db_cluster found = DB_CLUSTER_NONE;
 
     buf_str(&sql, "SHOW SESSION VARIABLES WHERE Variable_name IN (");
@@ -47,7 +47,6 @@ static int look_for_cluster(struct db *db, struct err *err)
         buf_printf(&sql, "%s'%s'", i > DB_CLUSTER_GALERA ? ", " : "", waitings[i].variable);
     buf_chr(&sql, ')');
     int rc = db_each(db, &sql, COLUMNS_SHOW, see_setting, &found, err);
-    buf_done(&sql);
     if (rc == 0)
         db->cluster = found;
     return rc;

@@ -66,13 +66,12 @@ void db_put_text(struct buf *sql, const char *s)
         put_plain(sql, s, len);
         return;
     }
-    struct buf clean = BUF_INIT;
+    BUF_LOCAL struct buf clean = BUF_INIT;
     buf_add(&clean, s, len);
     for (size_t at = 0; !json_utf8_valid(clean.data + at, len - at, NULL, &bad); at += bad + 1)
         clean.data[at + bad] = '?';
     buf_str(sql, "_utf8mb4");
     put_hex(sql, clean.data, len);
-    buf_done(&clean);
 }
 
 void db_put_bytes(struct buf *sql, const void *p, size_t len)

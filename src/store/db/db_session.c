@@ -140,7 +140,7 @@ static void note_identity(struct db *db)
 /* Sends all of them in one statement. Returns whether that worked. */
 static bool set_all(struct db *db)
 {
-    struct buf sql = BUF_INIT;
+    BUF_LOCAL struct buf sql = BUF_INIT;
 
     buf_str(&sql, NAMES);
     for (size_t i = 0; i < SETTING_COUNT; i++) {
@@ -154,7 +154,6 @@ static bool set_all(struct db *db)
     int failed = mysql_real_query(db->my, sql.data, sql.len);
     if (!failed)
         note_identity(db);
-    buf_done(&sql);
     return !failed;
 }
 
@@ -176,7 +175,7 @@ static int refused(struct db *db, const char *setting, struct err *err)
 /* Sends them one by one, to find the one that the server refuses. */
 static int set_singly(struct db *db, struct err *err)
 {
-    struct buf sql = BUF_INIT;
+    BUF_LOCAL struct buf sql = BUF_INIT;
     int rc = mysql_query(db->my, NAMES) ? refused(db, &NAMES[strlen("SET ")], err) : 0;
 
     for (size_t i = 0; rc == 0 && i < SETTING_COUNT; i++) {
@@ -189,7 +188,6 @@ static int set_singly(struct db *db, struct err *err)
         if (mysql_query(db->my, sql.data))
             rc = refused(db, sql.data + name, err);
     }
-    buf_done(&sql);
     return rc;
 }
 

@@ -85,7 +85,7 @@ size_t db_statement_packet(const struct db_statement *s)
 static int exec_literals(struct db *db, const struct db_statement *s, uint64_t *ret_rows,
                          struct err *err)
 {
-    struct buf sql = BUF_INIT;
+    BUF_LOCAL struct buf sql = BUF_INIT;
     size_t max = 0, used = 0;
     bool quoted = false;
 
@@ -107,7 +107,6 @@ static int exec_literals(struct db *db, const struct db_statement *s, uint64_t *
             db->at);
     if (rc == 0)
         rc = db_exec(db, &sql, ret_rows, err);
-    buf_done(&sql);
     return rc;
 }
 
@@ -116,8 +115,8 @@ static unsigned run_prepared(struct db *db, const struct db_statement *s, uint64
                              char *text, size_t size)
 {
     MYSQL_STMT *stmt = mysql_stmt_init(db->my);
-    MYSQL_BIND *bind = mem_zero(s->count, sizeof *bind);
-    unsigned long *lengths = mem_zero(s->count, sizeof *lengths);
+    MEM_LOCAL MYSQL_BIND *bind = mem_zero(s->count, sizeof *bind);
+    MEM_LOCAL unsigned long *lengths = mem_zero(s->count, sizeof *lengths);
     unsigned number = 0;
 
     for (size_t i = 0; i < s->count; i++) {
@@ -144,8 +143,6 @@ static unsigned run_prepared(struct db *db, const struct db_statement *s, uint64
             *ret_rows = mysql_stmt_affected_rows(stmt);
     }
     mysql_stmt_close(stmt);
-    free(lengths);
-    free(bind);
     return number;
 }
 

@@ -9,7 +9,6 @@
 #include "store/row/sql.h"
 
 #include <inttypes.h>
-#include <stdlib.h>
 
 #define OUTPUT_FIXED 4096 /* of a statement with an output, all but that */
 
@@ -24,14 +23,12 @@ static const struct field_table table = FIELD_TABLE(task_attempt, attempt_store_
 int attempt_store_list(struct db *db, uint64_t id, struct task_attempt **ret, size_t *ret_count,
                        struct err *err)
 {
-    struct buf tail = BUF_INIT;
+    BUF_LOCAL struct buf tail = BUF_INIT;
 
     buf_printf(&tail,
                "FROM dq_attempt FORCE INDEX (PRIMARY) WHERE task_id = %" PRIu64 " ORDER BY version",
                id);
-    int rc = field_list(db, &table, tail.data, ret, ret_count, err);
-    buf_done(&tail);
-    return rc;
+    return field_list(db, &table, tail.data, ret, ret_count, err);
 }
 
 struct calling {
@@ -55,7 +52,7 @@ int attempt_store_each(struct db *db, const uint64_t *ids, size_t n,
                        void (*fn)(const struct task_attempt *a, void *arg), void *arg,
                        struct err *err)
 {
-    struct buf sql = BUF_INIT;
+    BUF_LOCAL struct buf sql = BUF_INIT;
     struct calling calling = {fn, arg};
 
     buf_str(&sql, "SELECT ");
@@ -63,9 +60,7 @@ int attempt_store_each(struct db *db, const uint64_t *ids, size_t n,
     buf_str(&sql, " FROM dq_attempt FORCE INDEX (PRIMARY) WHERE ");
     sql_put_ids(&sql, "task_id", ids, n);
     buf_str(&sql, " ORDER BY task_id, version");
-    int rc = db_each_streamed(db, &sql, count, call, &calling, err);
-    buf_done(&sql);
-    return rc;
+    return db_each_streamed(db, &sql, count, call, &calling, err);
 }
 
 void attempt_store_free(struct task_attempt *a, size_t count)
@@ -76,7 +71,7 @@ void attempt_store_free(struct task_attempt *a, size_t count)
 int attempt_store_add_running(struct db *db, const struct claim_ref *refs, size_t count,
                               enum task_outcome outcome, struct err *err)
 {
-    struct buf sql = BUF_INIT;
+    BUF_LOCAL struct buf sql = BUF_INIT;
 
     buf_printf(
         &sql,
@@ -85,9 +80,7 @@ int attempt_store_add_running(struct db *db, const struct claim_ref *refs, size_
         " FROM dq_task FORCE INDEX (PRIMARY) WHERE status = %d AND ",
         task_outcome_name((int)outcome), TASK_RUNNING);
     claim_ref_put(&sql, "", refs, count);
-    int rc = db_exec(db, &sql, NULL, err);
-    buf_done(&sql);
-    return rc;
+    return db_exec(db, &sql, NULL, err);
 }
 
 int attempt_store_add_output(struct db *db, const struct claim_ref *ref, const void *output,
@@ -116,13 +109,11 @@ int attempt_store_add_output(struct db *db, const struct claim_ref *ref, const v
 int attempt_store_drop_stale(struct db *db, const struct claim_ref *refs, size_t count,
                              struct err *err)
 {
-    struct buf sql = BUF_INIT;
+    BUF_LOCAL struct buf sql = BUF_INIT;
 
     buf_str(&sql, "DELETE FROM dq_attempt WHERE");
     for (size_t i = 0; i < count; i++)
         buf_printf(&sql, "%s (task_id = %" PRIu64 " AND version = %" PRIu64 ")", i ? " OR" : "",
                    refs[i].id, refs[i].version);
-    int rc = db_exec(db, &sql, NULL, err);
-    buf_done(&sql);
-    return rc;
+    return db_exec(db, &sql, NULL, err);
 }

@@ -31,7 +31,7 @@ static void put_ids(struct buf *sql, const struct claim_ref *refs, uint64_t coun
 int event_store_add(struct db *db, const struct event_act *act, const struct claim_ref *refs,
                     uint64_t tasks, struct err *err)
 {
-    struct buf sql = BUF_INIT;
+    BUF_LOCAL struct buf sql = BUF_INIT;
 
     if (!act)
         return 0;
@@ -54,9 +54,7 @@ int event_store_add(struct db *db, const struct event_act *act, const struct cla
     put_ids(&sql, refs, act->task_id ? 0 : tasks);
     buf_printf(&sql, ",%" PRIu64 " FROM dq_event WHERE token = ", tasks);
     sql_put_token(&sql, act->token);
-    int rc = db_exec(db, &sql, NULL, err);
-    buf_done(&sql);
-    return rc;
+    return db_exec(db, &sql, NULL, err);
 }
 
 static void take_digest(const struct db_rows *r, void *arg)
@@ -67,13 +65,12 @@ static void take_digest(const struct db_rows *r, void *arg)
 int event_store_digest(struct db *db, const char *text, char ret[EVENT_STORE_DIGEST_SIZE],
                        struct err *err)
 {
-    struct buf sql = BUF_INIT;
+    BUF_LOCAL struct buf sql = BUF_INIT;
 
     buf_str(&sql, "SELECT SHA2(");
     db_put_bytes(&sql, text, strlen(text));
     buf_str(&sql, ", 256)");
     int rc = db_first(db, &sql, COLUMNS_ONE, take_digest, ret, err);
-    buf_done(&sql);
     return rc < 0 ? rc : 0;
 }
 
@@ -81,7 +78,7 @@ int event_store_digest(struct db *db, const char *text, char ret[EVENT_STORE_DIG
 int event_store_add_own(struct db *db, const struct claim_owner *owner, const char *verb,
                         int64_t which, const char *arguments, struct err *err)
 {
-    struct buf sql = BUF_INIT, actor = BUF_INIT;
+    BUF_LOCAL struct buf sql = BUF_INIT, actor = BUF_INIT;
 
     buf_printf(&actor, "dqd@%.200s", owner->host);
     buf_str(
@@ -93,16 +90,13 @@ int event_store_add_own(struct db *db, const struct claim_owner *owner, const ch
     buf_printf(&sql, ", '%s', ", verb);
     db_put_text(&sql, arguments);
     buf_chr(&sql, ')');
-    int rc = db_exec(db, &sql, NULL, err);
-    buf_done(&actor);
-    buf_done(&sql);
-    return rc;
+    return db_exec(db, &sql, NULL, err);
 }
 
 int event_store_add_lost(struct db *db, const struct claim_owner *owner, uint64_t *ret_count,
                          struct err *err)
 {
-    struct buf sql = BUF_INIT;
+    BUF_LOCAL struct buf sql = BUF_INIT;
 
     buf_str(
         &sql,
@@ -113,9 +107,7 @@ int event_store_add_lost(struct db *db, const struct claim_owner *owner, uint64_
         " WHERE last_seen <= UTC_TIMESTAMP(3) - INTERVAL (stale_after * 1000) MICROSECOND"
         " AND next_pass IS NULL AND token <> ");
     sql_put_token(&sql, owner->token);
-    int rc = db_exec(db, &sql, ret_count, err);
-    buf_done(&sql);
-    return rc;
+    return db_exec(db, &sql, ret_count, err);
 }
 
 #define COLUMN_ROW(...) COLUMN_UNSHOWN(event_row, __VA_ARGS__),
@@ -127,7 +119,7 @@ int event_store_list(struct db *db, bool by_procedure, int64_t since_at, int64_t
                      size_t most, struct event_row **ret, size_t *ret_count, int64_t *ret_left_at,
                      struct err *err)
 {
-    struct buf tail = BUF_INIT;
+    BUF_LOCAL struct buf tail = BUF_INIT;
 
     buf_printf(&tail,
                "FROM dq_event e FORCE INDEX (event_time) WHERE by_procedure = %d AND step = 0"
@@ -138,7 +130,6 @@ int event_store_list(struct db *db, bool by_procedure, int64_t since_at, int64_t
     db_put_time(&tail, before_at);
     buf_printf(&tail, " ORDER BY event_time DESC, token DESC LIMIT %zu", most + 1);
     int rc = field_list(db, &table, tail.data, ret, ret_count, err);
-    buf_done(&tail);
     if (rc < 0)
         return rc;
     bool more = *ret_count > most;
@@ -153,7 +144,7 @@ int event_store_list(struct db *db, bool by_procedure, int64_t since_at, int64_t
 int event_store_list_of(struct db *db, uint64_t task_id, int64_t since_at, struct event_row **ret,
                         size_t *ret_count, struct err *err)
 {
-    struct buf tail = BUF_INIT;
+    BUF_LOCAL struct buf tail = BUF_INIT;
 
     buf_str(&tail, "FROM (");
     for (int several = 0; several < 2; several++) {
@@ -165,9 +156,7 @@ int event_store_list_of(struct db *db, uint64_t task_id, int64_t since_at, struc
         db_put_time(&tail, since_at);
     }
     buf_str(&tail, ") e ORDER BY event_time, token, step");
-    int rc = field_list(db, &table, tail.data, ret, ret_count, err);
-    buf_done(&tail);
-    return rc;
+    return field_list(db, &table, tail.data, ret, ret_count, err);
 }
 
 void event_store_done(struct event_row *rows, size_t count)
@@ -182,7 +171,7 @@ void event_store_free(struct event_row *rows, size_t count)
 
 int event_store_has(struct db *db, const char *verb, int64_t since_at, struct err *err)
 {
-    struct buf sql = BUF_INIT;
+    BUF_LOCAL struct buf sql = BUF_INIT;
 
     buf_printf(&sql,
                "SELECT 1 FROM dq_event FORCE INDEX (event_time) WHERE by_procedure = 0"
@@ -190,16 +179,14 @@ int event_store_has(struct db *db, const char *verb, int64_t since_at, struct er
                verb);
     db_put_time(&sql, since_at);
     buf_str(&sql, " LIMIT 1");
-    int rc = db_first(db, &sql, COLUMNS_ONE, NULL, NULL, err);
-    buf_done(&sql);
-    return rc;
+    return db_first(db, &sql, COLUMNS_ONE, NULL, NULL, err);
 }
 
 /* Most of the time none is that old, and nothing is written. */
 int event_store_expire(struct db *db, bool by_procedure, int64_t age_ms, size_t limit,
                        size_t *ret_deleted, struct err *err)
 {
-    struct buf sql = BUF_INIT, where = BUF_INIT;
+    BUF_LOCAL struct buf sql = BUF_INIT, where = BUF_INIT;
     uint64_t rows = 0;
 
     buf_printf(&where, " FROM dq_event WHERE by_procedure = %d AND event_time < ", by_procedure);
@@ -211,8 +198,6 @@ int event_store_expire(struct db *db, bool by_procedure, int64_t age_ms, size_t 
         buf_printf(&sql, "DELETE%s ORDER BY event_time LIMIT %zu", where.data, limit);
         rc = db_exec(db, &sql, &rows, err);
     }
-    buf_done(&where);
-    buf_done(&sql);
     if (rc == 0)
         *ret_deleted = (size_t)rows;
     return rc;

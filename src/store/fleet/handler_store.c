@@ -4,6 +4,7 @@
  * Invariant: the handlers of a number are there completely or not at all.
  */
 #include "store/fleet/handler_store.h"
+#include "base/mem.h"
 #include "base/text.h"
 #include "store/db/columns.h"
 #include "store/db/db_put.h"
@@ -11,7 +12,6 @@
 #include "store/row/sql.h"
 
 #include <inttypes.h>
-#include <stdlib.h>
 #include <sys/param.h>
 
 /* Far below any max_allowed_packet in use, and enough for hundreds of rows. */
@@ -32,12 +32,11 @@ static void take_seen(const struct db_rows *r, void *arg)
 
 int handler_store_look(struct db *db, uint64_t handlers, struct handler_seen *ret, struct err *err)
 {
-    struct buf sql = BUF_INIT;
+    BUF_LOCAL struct buf sql = BUF_INIT;
 
     buf_str(&sql, "SELECT ");
     buf_printf(&sql, COLUMNS_SELECT(SEEN_COLUMNS), handlers);
     int rc = db_first(db, &sql, SEEN_COUNT, take_seen, ret, err);
-    buf_done(&sql);
     return rc < 0 ? rc : 0;
 }
 
@@ -57,7 +56,7 @@ static void put_row(struct buf *sql, uint64_t handlers, size_t number, const str
 static int insert_all(struct db *db, uint64_t handlers, const struct handler_row *rows,
                       size_t count, struct err *err)
 {
-    struct buf sql = BUF_INIT;
+    BUF_LOCAL struct buf sql = BUF_INIT;
     int rc = 0;
 
     for (size_t i = 0; rc == 0 && i < count; i++) {
@@ -73,7 +72,6 @@ static int insert_all(struct db *db, uint64_t handlers, const struct handler_row
         rc = db_exec(db, &sql, NULL, err);
         buf_reset(&sql);
     }
-    buf_done(&sql);
     return rc;
 }
 
@@ -106,8 +104,8 @@ static const char find_unused[] =
 
 int handler_store_clean(struct db *db, struct err *err)
 {
-    struct buf sql = BUF_INIT;
-    struct number *unused = NULL;
+    BUF_LOCAL struct buf sql = BUF_INIT;
+    MEM_LOCAL struct number *unused = NULL;
     size_t count = 0;
     int rc = field_list(db, &number_table, find_unused, &unused, &count, err);
 
@@ -120,8 +118,6 @@ int handler_store_clean(struct db *db, struct err *err)
     buf_str(&sql, "DELETE FROM dq_rest WHERE token NOT IN (SELECT token FROM dq_poller)");
     if (rc == 0)
         rc = db_exec(db, &sql, NULL, err);
-    buf_done(&sql);
-    free(unused);
     return rc;
 }
 
@@ -145,7 +141,7 @@ static const struct field_table row_table = FIELD_TABLE(handler_row, row_columns
 int handler_store_list(struct db *db, const uint64_t *handlers, size_t n, struct handler_row **ret,
                        size_t *ret_count, struct err *err)
 {
-    struct buf tail = BUF_INIT;
+    BUF_LOCAL struct buf tail = BUF_INIT;
     int rc = 0;
 
     buf_str(&tail, "FROM dq_handler WHERE ");
@@ -157,7 +153,6 @@ int handler_store_list(struct db *db, const uint64_t *handlers, size_t n, struct
         *ret = NULL;
         *ret_count = 0;
     }
-    buf_done(&tail);
     return rc;
 }
 
@@ -184,7 +179,7 @@ static void put_rest(struct buf *sql, const struct claim_owner *owner, const str
 static int replace_rests(struct db *db, const struct claim_owner *owner,
                          const struct handler_rest *rests, size_t count, struct err *err)
 {
-    struct buf sql = BUF_INIT;
+    BUF_LOCAL struct buf sql = BUF_INIT;
 
     buf_str(&sql, "DELETE FROM dq_rest WHERE token = ");
     sql_put_token(&sql, owner->token);
@@ -197,7 +192,6 @@ static int replace_rests(struct db *db, const struct claim_owner *owner,
     }
     if (rc == 0 && count)
         rc = db_exec(db, &sql, NULL, err);
-    buf_done(&sql);
     return rc;
 }
 

@@ -77,7 +77,7 @@ static void read_counts(const struct db_rows *r, unsigned col, struct counts *c)
 int minute_store_put(struct db *db, const struct claim_owner *owner, const struct minute_row *rows,
                      size_t count, struct err *err)
 {
-    struct buf sql = BUF_INIT;
+    BUF_LOCAL struct buf sql = BUF_INIT;
 
     buf_str(&sql, "INSERT INTO dq_minute (minute, tag, poller" PLAIN_COLUMNS(PLAIN_NAME)
                       STEPS(STEP_NAME) ") VALUES ");
@@ -93,16 +93,14 @@ int minute_store_put(struct db *db, const struct claim_owner *owner, const struc
     }
     buf_str(&sql, " ON DUPLICATE KEY UPDATE " PLAIN_COLUMNS(
                       PLAIN_SET) "poller = VALUES(poller)" STEPS(STEP_SET));
-    int rc = db_exec(db, &sql, NULL, err);
-    buf_done(&sql);
-    return rc;
+    return db_exec(db, &sql, NULL, err);
 }
 
 /* Whole minutes: all dqds delete the same rows, in the same order. */
 int minute_store_expire(struct db *db, int64_t age_ms, size_t limit, bool *ret_more,
                         struct err *err)
 {
-    struct buf sql = BUF_INIT;
+    BUF_LOCAL struct buf sql = BUF_INIT;
     int64_t last_at = TASK_TIME_NONE;
     uint64_t rows = 0;
 
@@ -116,7 +114,6 @@ int minute_store_expire(struct db *db, int64_t age_ms, size_t limit, bool *ret_m
         db_put_time(&sql, last_at);
         rc = db_exec(db, &sql, &rows, err);
     }
-    buf_done(&sql);
     if (rc < 0)
         return rc;
     *ret_more = rows >= limit;
@@ -162,7 +159,7 @@ static int compare_rows(const void *a, const void *b)
 int minute_store_read(struct db *db, const struct minute_ask *ask, struct minute_answer *ret,
                       struct err *err)
 {
-    struct buf sql = BUF_INIT;
+    BUF_LOCAL struct buf sql = BUF_INIT;
     struct minute_answer a = {0};
     struct reading w = {.ask = ask, .to = &a};
     int64_t grain_ms = MAX(ask->align_ms, WHEN_MINUTE);
@@ -181,7 +178,6 @@ int minute_store_read(struct db *db, const struct minute_ask *ask, struct minute
     db_put_time(&sql, a.from_at);
     buf_str(&sql, " GROUP BY step, tag");
     rc = db_each_streamed(db, &sql, READ_COUNTS + AT_END, take_row, &w, err);
-    buf_done(&sql);
     if (rc < 0) {
         minute_store_free(a.rows, a.count);
         return rc;

@@ -23,7 +23,7 @@ static void put_attempt(struct buf *sql, const struct claim_ref *a)
 int output_store_mark(struct db *db, const struct claim_ref *attempt, int64_t for_ms,
                       struct err *err)
 {
-    struct buf sql = BUF_INIT;
+    BUF_LOCAL struct buf sql = BUF_INIT;
 
     buf_printf(&sql,
                "INSERT INTO dq_output (task_id, task_version, seq, until_time) VALUES (%" PRIu64
@@ -32,14 +32,12 @@ int output_store_mark(struct db *db, const struct claim_ref *attempt, int64_t fo
     sql_put_from_now(&sql, for_ms);
     buf_str(&sql, ") ON DUPLICATE KEY UPDATE until_time = ");
     sql_put_from_now(&sql, for_ms);
-    int rc = db_exec(db, &sql, NULL, err);
-    buf_done(&sql);
-    return rc;
+    return db_exec(db, &sql, NULL, err);
 }
 
 int output_store_waits(struct db *db, const struct claim_ref *attempt, struct err *err)
 {
-    struct buf sql = BUF_INIT;
+    BUF_LOCAL struct buf sql = BUF_INIT;
     uint64_t count = 0;
 
     buf_printf(&sql,
@@ -48,7 +46,6 @@ int output_store_waits(struct db *db, const struct claim_ref *attempt, struct er
                " WHERE own.id = %" PRIu64 " AND o.seq = 0 AND o." OUTPUT_STORE_FOLLOWED,
                attempt->id);
     int rc = db_first(db, &sql, COLUMNS_ONE, sql_take_u64, &count, err);
-    buf_done(&sql);
     return rc < 0 ? rc : count > OUTPUT_STORE_ATTEMPTS_MOST;
 }
 
@@ -97,44 +94,38 @@ int output_store_read(struct db *db, const struct claim_ref *attempt, uint32_t a
                       void (*fn)(const struct output_chunk *c, void *arg), void *arg,
                       struct err *err)
 {
-    struct buf sql = BUF_INIT;
+    BUF_LOCAL struct buf sql = BUF_INIT;
     struct reading reading = {fn, arg};
 
     buf_printf(&sql, "SELECT %s FROM dq_output WHERE ", COLUMNS_SELECT(CHUNK_COLUMNS));
     put_attempt(&sql, attempt);
     buf_printf(&sql, " AND seq > %" PRIu32 " ORDER BY seq", after);
-    int rc = db_each_streamed(db, &sql, CHUNK_COUNT, take_chunk, &reading, err);
-    buf_done(&sql);
-    return rc;
+    return db_each_streamed(db, &sql, CHUNK_COUNT, take_chunk, &reading, err);
 }
 
 int output_store_trim(struct db *db, const struct claim_ref *attempt, uint64_t start,
                       struct err *err)
 {
-    struct buf sql = BUF_INIT;
+    BUF_LOCAL struct buf sql = BUF_INIT;
 
     buf_str(&sql, "DELETE FROM dq_output WHERE ");
     put_attempt(&sql, attempt);
     buf_printf(&sql, " AND seq > 0 AND start_byte < %" PRIu64, start);
-    int rc = db_exec(db, &sql, NULL, err);
-    buf_done(&sql);
-    return rc;
+    return db_exec(db, &sql, NULL, err);
 }
 
 int output_store_drop(struct db *db, const struct claim_ref *attempt, struct err *err)
 {
-    struct buf sql = BUF_INIT;
+    BUF_LOCAL struct buf sql = BUF_INIT;
 
     buf_str(&sql, "DELETE FROM dq_output WHERE ");
     put_attempt(&sql, attempt);
-    int rc = db_exec(db, &sql, NULL, err);
-    buf_done(&sql);
-    return rc;
+    return db_exec(db, &sql, NULL, err);
 }
 
 int output_store_drop_left(struct db *db, struct err *err)
 {
-    struct buf sql = BUF_INIT;
+    BUF_LOCAL struct buf sql = BUF_INIT;
     struct claim_ref left[DROP_STEP];
     size_t count = 0;
 
@@ -146,6 +137,5 @@ int output_store_drop_left(struct db *db, struct err *err)
     int rc = claim_ref_read(db, &sql, left, DROP_STEP, &count, err);
     for (size_t i = 0; rc == 0 && i < count; i++)
         rc = output_store_drop(db, &left[i], err);
-    buf_done(&sql);
     return rc;
 }

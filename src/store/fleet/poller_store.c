@@ -14,7 +14,6 @@
 #include "store/schema/schema.h"
 
 #include <inttypes.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/param.h>
 
@@ -42,7 +41,7 @@ static void put_clock(struct buf *sql, int64_t ahead_ms)
 static int say_alive(struct db *db, const struct claim_owner *owner, const struct poller_say *say,
                      struct err *err)
 {
-    struct buf sql = BUF_INIT;
+    BUF_LOCAL struct buf sql = BUF_INIT;
 
     buf_str(
         &sql,
@@ -68,21 +67,18 @@ static int say_alive(struct db *db, const struct claim_owner *owner, const struc
         ", handlers = %" PRIu64 ", clock_ahead = ",
         say->slots, say->running, say->stale_after_ms, say->handlers);
     put_clock(&sql, say->clock_ahead_ms);
-    int rc = db_exec(db, &sql, NULL, err);
-    buf_done(&sql);
-    return rc;
+    return db_exec(db, &sql, NULL, err);
 }
 
 /* ERR_LOCKED, without waiting, if another session has locked our row. */
 static int probe(struct db *db, const struct claim_owner *owner, struct err *err)
 {
-    struct buf sql = BUF_INIT;
+    BUF_LOCAL struct buf sql = BUF_INIT;
 
     buf_str(&sql, "SELECT token FROM dq_poller WHERE token = ");
     sql_put_token(&sql, owner->token);
     buf_str(&sql, " FOR UPDATE NOWAIT");
     int rc = db_first(db, &sql, COLUMNS_ONE, NULL, NULL, err);
-    buf_done(&sql);
     return rc < 0 ? rc : 0;
 }
 
@@ -131,7 +127,7 @@ static int count_poller(const struct db_rows *r, void *arg, struct err *err)
 /* The columns of a poller's share, all of which every live poller's row has. */
 static void put_share_columns(struct buf *sql, const struct claim_owner *owner, bool passes)
 {
-    struct buf pass = BUF_INIT, token = BUF_INIT;
+    BUF_LOCAL struct buf pass = BUF_INIT, token = BUF_INIT;
 
     sql_put_token(&token, owner->token);
     buf_str(&pass, passes ? "" : "NULL");
@@ -143,14 +139,12 @@ static void put_share_columns(struct buf *sql, const struct claim_owner *owner, 
         buf_chr(&pass, ')');
     }
     buf_printf(sql, COLUMNS_SELECT(SHARE_COLUMNS), pass.data, token.data);
-    buf_done(&token);
-    buf_done(&pass);
 }
 
 /* Counts as seen now: a live one says so itself soon, and a dead one is found to be silent. */
 static int correct(struct db *db, struct err *err)
 {
-    struct buf sql = BUF_INIT;
+    BUF_LOCAL struct buf sql = BUF_INIT;
 
     buf_str(
         &sql,
@@ -158,14 +152,13 @@ static int correct(struct db *db, struct err *err)
         " + INTERVAL TIMESTAMPDIFF(MICROSECOND, last_seen, next_pass) MICROSECOND,"
         " last_seen = UTC_TIMESTAMP(3) WHERE " SQL_SEEN_AHEAD);
     int rc = db_exec(db, &sql, NULL, err);
-    buf_done(&sql);
     return rc == ERR_LOCKED ? 0 : rc; /* with the next heartbeat */
 }
 
 int poller_store_beat(struct db *db, const struct claim_owner *owner, const struct poller_say *say,
                       struct poller_share *ret, struct err *err)
 {
-    struct buf sql = BUF_INIT;
+    BUF_LOCAL struct buf sql = BUF_INIT;
     struct counting found = {.share = {.since_pass_ms = -1}};
 
     int rc = say->careful && db_skips_locked(db) ? probe(db, owner, err) : 0;
@@ -182,7 +175,6 @@ int poller_store_beat(struct db *db, const struct claim_owner *owner, const stru
     sql_put_token(&sql, owner->token);
     if (rc == 0)
         rc = db_each(db, &sql, SHARE_COUNT, count_poller, &found, err);
-    buf_done(&sql);
     if (rc == 0 && found.ahead)
         rc = correct(db, err);
     found.share.shares = MAX(found.share.shares, 1); /* our own row may be locked, and ahead */
@@ -193,7 +185,7 @@ int poller_store_beat(struct db *db, const struct claim_owner *owner, const stru
 
 int poller_store_leave(struct db *db, const struct claim_owner *owner, struct err *err)
 {
-    struct buf sql = BUF_INIT;
+    BUF_LOCAL struct buf sql = BUF_INIT;
 
     buf_str(&sql, "DELETE FROM dq_poller WHERE token = ");
     sql_put_token(&sql, owner->token);
@@ -202,7 +194,6 @@ int poller_store_leave(struct db *db, const struct claim_owner *owner, struct er
     buf_str(&sql, "DELETE FROM dq_poller WHERE " LONG_GONE);
     if (rc == 0)
         rc = db_exec(db, &sql, NULL, err);
-    buf_done(&sql);
     return rc;
 }
 
@@ -210,7 +201,7 @@ int poller_store_leave(struct db *db, const struct claim_owner *owner, struct er
 int poller_store_pass_ended(struct db *db, const struct claim_owner *owner, int64_t next_ms,
                             int64_t clock_ahead_ms, struct err *err)
 {
-    struct buf sql = BUF_INIT;
+    BUF_LOCAL struct buf sql = BUF_INIT;
 
     buf_str(
         &sql,
@@ -230,7 +221,6 @@ int poller_store_pass_ended(struct db *db, const struct claim_owner *owner, int6
     buf_chr(&sql, ')');
     if (rc == 0)
         rc = db_exec(db, &sql, NULL, err);
-    buf_done(&sql);
     return rc;
 }
 
@@ -263,12 +253,11 @@ static void take_old(const struct db_rows *r, void *arg)
 
 int poller_store_check_knows(struct db *db, int what, struct err *err)
 {
-    struct buf sql = BUF_INIT;
+    BUF_LOCAL struct buf sql = BUF_INIT;
 
     buf_printf(&sql, "SELECT %s FROM dq_poller WHERE knows < %d AND (" LIVES ") LIMIT 1",
                COLUMNS_SELECT(OLD_COLUMNS), what);
     int rc = db_first(db, &sql, OLD_COUNT, take_old, err, err);
-    buf_done(&sql);
     return rc == 1 ? ERR_CONFIG : rc;
 }
 

@@ -21,7 +21,7 @@ static const struct field_table table = FIELD_TABLE(tag_pause, columns);
 int tag_pause_list(struct db *db, const char *tag, struct tag_pause **ret, size_t *ret_count,
                    struct err *err)
 {
-    struct buf tail = BUF_INIT;
+    BUF_LOCAL struct buf tail = BUF_INIT;
 
     buf_str(&tail, "FROM (SELECT 1) one LEFT JOIN dq_tag g ON " SQL_PAUSED("g."));
     if (tag) {
@@ -30,9 +30,7 @@ int tag_pause_list(struct db *db, const char *tag, struct tag_pause **ret, size_
     } else {
         buf_str(&tail, " AND g.tag NOT LIKE '" TAG_PAUSE_DQD "%'");
     }
-    int rc = field_list(db, &table, tail.data, ret, ret_count, err);
-    buf_done(&tail);
-    return rc;
+    return field_list(db, &table, tail.data, ret, ret_count, err);
 }
 
 void tag_pause_free(struct tag_pause *p, size_t count)
@@ -85,7 +83,7 @@ static int change_tag(struct db *db, const struct buf *sql, struct event_act *ac
 int tag_pause_begin(struct db *db, struct event_act *act, int64_t until_at, int64_t for_ms,
                     const char *reason, struct err *err)
 {
-    struct buf sql = BUF_INIT;
+    BUF_LOCAL struct buf sql = BUF_INIT;
     uint64_t rows;
 
     buf_str(
@@ -106,13 +104,12 @@ int tag_pause_begin(struct db *db, struct event_act *act, int64_t until_at, int6
         ",UTC_TIMESTAMP(3)) ON DUPLICATE KEY UPDATE paused_until = VALUES(paused_until), paused_by = VALUES(paused_by),"
         " pause_reason = VALUES(pause_reason), update_time = VALUES(update_time)");
     int rc = change_tag(db, &sql, act, &rows, err);
-    buf_done(&sql);
     return rc < 0 ? rc : 1;
 }
 
 int tag_pause_end(struct db *db, struct event_act *act, struct err *err)
 {
-    struct buf sql = BUF_INIT;
+    BUF_LOCAL struct buf sql = BUF_INIT;
     uint64_t rows = 0;
 
     buf_str(
@@ -122,6 +119,5 @@ int tag_pause_end(struct db *db, struct event_act *act, struct err *err)
     db_put_text(&sql, act->tag);
     buf_str(&sql, " AND " SQL_PAUSED(""));
     int rc = change_tag(db, &sql, act, &rows, err);
-    buf_done(&sql);
     return rc < 0 ? rc : rows > 0;
 }

@@ -29,12 +29,11 @@ void add_token_init(const struct db *db, struct add_token *t)
  * account that may not read cannot look anything up either. */
 int add_token_lower(struct db *db, struct add_token *t, struct err *err)
 {
-    struct buf sql = BUF_INIT;
+    BUF_LOCAL struct buf sql = BUF_INIT;
     uint64_t greatest = 0;
 
     buf_str(&sql, "SELECT COALESCE(MAX(id), 0) FROM dq_task");
     int rc = db_first(db, &sql, COLUMNS_ONE, sql_take_u64, &greatest, err);
-    buf_done(&sql);
     if (rc < 0 && rc != ERR_DENIED)
         return rc;
     if (greatest < t->first_id)
@@ -47,7 +46,7 @@ int add_token_find(struct db *db, const struct add_token *t, const char *columns
 {
     const struct timespec again = {.tv_nsec = AGAIN_MS * 1000000L};
     int64_t deadline = when_steady() + WAIT_MS;
-    struct buf sql = BUF_INIT;
+    BUF_LOCAL struct buf sql = BUF_INIT;
     int rc;
 
     if (t->first_id == UINT64_MAX)
@@ -74,6 +73,5 @@ int add_token_find(struct db *db, const struct add_token *t, const char *columns
             break;
         nanosleep(&again, NULL);
     }
-    buf_done(&sql);
     return rc;
 }

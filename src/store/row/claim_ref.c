@@ -42,7 +42,7 @@ static int by_version(const void *a, const void *b)
 
 void claim_ref_put(struct buf *sql, const char *alias, const struct claim_ref *refs, size_t count)
 {
-    struct claim_ref *sorted = mem_dup(refs, count * sizeof *refs);
+    MEM_LOCAL struct claim_ref *sorted = mem_dup(refs, count * sizeof *refs);
 
     qsort(sorted, count, sizeof *sorted, by_version);
     for (size_t i = 0; i < count; i++) {
@@ -54,7 +54,6 @@ void claim_ref_put(struct buf *sql, const char *alias, const struct claim_ref *r
         buf_u64(sql, sorted[i].id);
     }
     buf_str(sql, ")))");
-    free(sorted);
 }
 
 struct refs {

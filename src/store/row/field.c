@@ -145,14 +145,13 @@ int field_list(struct db *db, const struct field_table *t, const char *tail, voi
                size_t *ret_count, struct err *err)
 {
     struct listing l = {.of = t};
-    struct buf sql = BUF_INIT;
+    BUF_LOCAL struct buf sql = BUF_INIT;
 
     buf_str(&sql, "SELECT ");
     unsigned columns = field_put_names(&sql, "", t->columns, t->count);
     buf_chr(&sql, ' ');
     buf_str(&sql, tail);
     int rc = db_each_streamed(db, &sql, columns, take_row, &l, err);
-    buf_done(&sql);
     if (rc < 0) {
         field_free(t, l.rows, l.count);
         return rc;

@@ -76,7 +76,7 @@ static bool tables_in_order(struct db *db)
         "UPDATE dq_task SET version = version WHERE id = 0",
         ROWS_PROBE_ATTEMPT,
     };
-    struct buf sql = BUF_INIT;
+    BUF_LOCAL struct buf sql = BUF_INIT;
     bool well = db_connected(db);
 
     for (size_t i = 0; well && i < sizeof probes / sizeof *probes; i++) {
@@ -84,7 +84,6 @@ static bool tables_in_order(struct db *db)
         buf_str(&sql, probes[i]);
         well = db_exec(db, &sql, NULL, NULL) == 0;
     }
-    buf_done(&sql);
     return well;
 }
 
@@ -151,7 +150,7 @@ static int see_id(const struct db_rows *r, void *arg, struct err *err)
 static int read_ids(struct db *db, const struct rows_work *w, bool skip_locked, bool *found,
                     struct err *err)
 {
-    struct buf sql = BUF_INIT;
+    BUF_LOCAL struct buf sql = BUF_INIT;
 
     buf_str(&sql, skip_locked ? rows_before_skip(db) : "");
     buf_str(&sql, "SELECT id FROM dq_task FORCE INDEX (PRIMARY) WHERE id IN (");
@@ -161,9 +160,7 @@ static int read_ids(struct db *db, const struct rows_work *w, bool skip_locked, 
         buf_u64(&sql, w->id(w->arg, i));
     }
     buf_str(&sql, skip_locked ? ") FOR UPDATE SKIP LOCKED" : ")");
-    int rc = db_each(db, &sql, COLUMNS_ONE, see_id, &(struct seen){w, found}, err);
-    buf_done(&sql);
-    return rc;
+    return db_each(db, &sql, COLUMNS_ONE, see_id, &(struct seen){w, found}, err);
 }
 
 /* Outside a transaction the locks of the first statement end with it, so other sessions do not

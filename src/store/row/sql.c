@@ -10,7 +10,6 @@
 #include "store/db/db_put.h"
 
 #include <inttypes.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/param.h>
 
@@ -61,14 +60,13 @@ void sql_put_tag(struct buf *sql, const char *tag)
         db_put_text(sql, tag);
         return;
     }
-    char *bytes = mem_dup(tag, len);
+    MEM_LOCAL char *bytes = mem_dup(tag, len);
     for (size_t i = (size_t)(nul - tag); i < len; i++)
         if (bytes[i] == TASK_TAG_NUL)
             bytes[i] = '\0';
     buf_str(sql, "CONVERT(");
     db_put_bytes(sql, bytes, len);
     buf_str(sql, " USING utf8mb4)");
-    free(bytes);
 }
 
 int sql_status(const struct db_rows *r, unsigned col)

@@ -65,12 +65,11 @@ static const struct right {
 /* 1, 0 if the account lacks a right, or an error. */
 static int may(struct db *db, const char *statement, struct err *err)
 {
-    struct buf sql = BUF_INIT;
+    BUF_LOCAL struct buf sql = BUF_INIT;
     struct err why = {0};
 
     buf_printf(&sql, SQL_EXPLAIN "%s", statement);
     int rc = db_first(db, &sql, DB_ANY_COLUMNS, NULL, NULL, &why);
-    buf_done(&sql);
     if (rc == ERR_DENIED)
         return 0;
     return rc < 0 ? err_set(err, rc, "%s", why.text) : 1;

@@ -81,7 +81,7 @@ static void take_found(const struct db_rows *r, void *arg)
  * procedure refuses a NULL before it does anything. */
 static int is_orphan(struct db *db, const struct routine *r, bool *ret, struct err *err)
 {
-    struct buf sql = BUF_INIT;
+    BUF_LOCAL struct buf sql = BUF_INIT;
     const char *parameter = r->text, *end = strstr(r->text, "SQL SECURITY");
     struct err said = {0};
 
@@ -91,7 +91,6 @@ static int is_orphan(struct db *db, const struct routine *r, bool *ret, struct e
         parameter++;
     }
     int rc = db_exec(db, &sql, NULL, &said);
-    buf_done(&sql);
     *ret = rc == ERR_CONFIG;
     return db_connected(db) ? 0 : err_set(err, rc, "%s", said.text);
 }
@@ -99,7 +98,7 @@ static int is_orphan(struct db *db, const struct routine *r, bool *ret, struct e
 static int find(struct db *db, const struct routine *want, struct found *ret, struct err *err)
 {
     struct found found = {.want = want, .state = MISSING};
-    struct buf sql = BUF_INIT;
+    BUF_LOCAL struct buf sql = BUF_INIT;
     bool orphan = false;
 
     buf_printf(&sql,
@@ -107,7 +106,6 @@ static int find(struct db *db, const struct routine *want, struct found *ret, st
                " AND routine_type = 'PROCEDURE' AND routine_name = '%s'",
                COLUMNS_SELECT(FOUND_COLUMNS), want->name);
     int rc = db_first(db, &sql, FOUND_COUNT, take_found, &found, err);
-    buf_done(&sql);
     if (rc >= 0 && found.state == CURRENT && !found.own)
         rc = is_orphan(db, want, &orphan, err);
     if (orphan)
@@ -129,12 +127,10 @@ static void put_create(struct buf *sql, const struct routine *r, const char *or_
 
 static int create_plainly(struct db *db, const struct routine *r, bool or_replace, struct err *err)
 {
-    struct buf sql = BUF_INIT;
+    BUF_LOCAL struct buf sql = BUF_INIT;
 
     put_create(&sql, r, or_replace ? "OR REPLACE " : "");
-    int rc = db_exec(db, &sql, NULL, err);
-    buf_done(&sql);
-    return rc;
+    return db_exec(db, &sql, NULL, err);
 }
 
 static int take_grant(const struct db_rows *r, void *arg, struct err *err)
@@ -149,7 +145,7 @@ static int take_grant(const struct db_rows *r, void *arg, struct err *err)
  * allows it. If this account may not see them, one for any. */
 static int read_grants(struct db *db, const struct routine *r, struct buf *lines, struct err *err)
 {
-    struct buf sql = BUF_INIT;
+    BUF_LOCAL struct buf sql = BUF_INIT;
     char on[] = "CONCAT(' ON PROCEDURE `', REPLACE(DATABASE(), '`', '``'), '`.";
 
     buf_printf(&sql,
@@ -167,14 +163,13 @@ static int read_grants(struct db *db, const struct routine *r, struct buf *lines
                    on, r->name);
         rc = db_each(db, &sql, COLUMNS_ONE, take_grant, lines, err);
     }
-    buf_done(&sql);
     return rc == ERR_DENIED ? 0 : rc;
 }
 
 /* Repeats them, unless rc is an error already. What is not repeated is appended to *lost. */
 static void repeat_grants(struct db *db, const struct buf *lines, int rc, struct buf *lost)
 {
-    struct buf sql = BUF_INIT;
+    BUF_LOCAL struct buf sql = BUF_INIT;
 
     for (size_t at = 0, len; at < lines->len; at += len + 1) {
         len = strcspn(lines->data + at, "\n");
@@ -183,7 +178,6 @@ static void repeat_grants(struct db *db, const struct buf *lines, int rc, struct
         if (rc < 0 || db_exec(db, &sql, NULL, NULL) < 0)
             buf_add(lost, lines->data + at, len + 1);
     }
-    buf_done(&sql);
 }
 
 /* MariaDB keeps the grants, and the procedure is there all the time. On MySQL it is dropped only
@@ -192,7 +186,7 @@ static int create(struct db *db, const struct routine *r, bool replace, struct b
                   struct err *err)
 {
     bool at_once = db_is_mariadb(db);
-    struct buf sql = BUF_INIT, grants = BUF_INIT;
+    BUF_LOCAL struct buf sql = BUF_INIT, grants = BUF_INIT;
 
     int rc = create_plainly(db, r, replace && at_once, err);
     if (rc == ERR_DUPLICATE && replace) {
@@ -205,8 +199,6 @@ static int create(struct db *db, const struct routine *r, bool replace, struct b
             repeat_grants(db, &grants, rc, lost);
         }
     }
-    buf_done(&sql);
-    buf_done(&grants);
     return rc < 0 ? err_prefix(err, "procedure %s", r->name) : 0;
 }
 
@@ -269,7 +261,7 @@ int routines_install(struct db *db, unsigned *ret_made, struct buf *lost, struct
 /* Whether the account has these rights on the database, or a role that may have them. */
 static int may(struct db *db, const char *rights, unsigned count, bool *ret, struct err *err)
 {
-    struct buf sql = BUF_INIT;
+    BUF_LOCAL struct buf sql = BUF_INIT;
     uint64_t has = 0;
 
     buf_printf(
@@ -281,7 +273,6 @@ static int may(struct db *db, const char *rights, unsigned count, bool *ret, str
         " WHERE REPLACE(grantee, '''', '') = CURRENT_USER() AND privilege_type IN (%s)",
         count, rights);
     int rc = db_first(db, &sql, COLUMNS_ONE, sql_take_u64, &has, err);
-    buf_done(&sql);
     *ret = has == count;
     return rc < 0 ? rc : 0;
 }
@@ -360,11 +351,10 @@ void routines_put_script(struct buf *sql)
 
 static void put_utc(struct buf *json, const char *separator, const char *name, int64_t when_at)
 {
-    struct buf at = BUF_INIT;
+    BUF_LOCAL struct buf at = BUF_INIT;
 
     db_put_time(&at, when_at);
     buf_printf(json, "%s\"%s\": \"%.*s\"", separator, name, (int)at.len - 2, at.data + 1);
-    buf_done(&at);
 }
 
 static void put_options(struct buf *sql, const struct task_new *t, enum key_conflict on_conflict)
@@ -374,7 +364,7 @@ static void put_options(struct buf *sql, const struct task_new *t, enum key_conf
                                             [KEY_REPLACE] = "replace",
                                             [KEY_AGAIN] = "again",
                                             [KEY_DEBOUNCE] = "again"};
-    struct buf json = BUF_INIT;
+    BUF_LOCAL struct buf json = BUF_INIT;
     const char *separator = "";
 
     buf_chr(&json, '{');
@@ -403,7 +393,6 @@ static void put_options(struct buf *sql, const struct task_new *t, enum key_conf
     buf_printf(&json, "%s\"key_conflict\": \"%s\"%s}", separator, conflicts[on_conflict],
                on_conflict == KEY_DEBOUNCE ? ", \"debounce\": true" : "");
     db_put_text(sql, json.data);
-    buf_done(&json);
 }
 
 #define ODD_MOST 200 /* each may be a part of its own */

@@ -33,13 +33,12 @@ static int take_meta(const struct db_rows *r, void *arg, struct err *err)
 int schema_read(struct db *db, struct schema_range *ret, struct err *err)
 {
     struct schema_range range = {0};
-    struct buf sql = BUF_INIT;
+    BUF_LOCAL struct buf sql = BUF_INIT;
 
     buf_printf(&sql,
                "SELECT %s FROM dq_meta WHERE name IN ('" NAME_VERSION "', '" SCHEMA_COMPAT "')",
                COLUMNS_SELECT(META_COLUMNS));
     int rc = db_each(db, &sql, META_COUNT, take_meta, &range, err);
-    buf_done(&sql);
     if (rc == 0)
         *ret = range;
     return rc;
@@ -48,7 +47,7 @@ int schema_read(struct db *db, struct schema_range *ret, struct err *err)
 int schema_check(struct db *db, struct err *err)
 {
     struct schema_range r = {0};
-    struct buf sql = BUF_INIT;
+    BUF_LOCAL struct buf sql = BUF_INIT;
 
     int rc = schema_read(db, &r, err);
     buf_str(&sql, "SELECT outcome FROM dq_attempt LIMIT 0"); /* a dump has this table first */
@@ -58,7 +57,6 @@ int schema_check(struct db *db, struct err *err)
             err, ERR_UNAVAILABLE,
             "%s: dq_meta lacks the schema's version, although there are other tables: wait until they are restored, or run dq init",
             db_server(db));
-    buf_done(&sql);
     if (rc < 0)
         return rc;
     if (r.compat > schema_latest)

@@ -29,22 +29,18 @@
 /* The first column of the first row as a number, 0 for NULL. 1: there was a row, 0: none. */
 static int query_number(struct db *db, const char *statement, uint64_t *ret, struct err *err)
 {
-    struct buf sql = BUF_INIT;
+    BUF_LOCAL struct buf sql = BUF_INIT;
 
     buf_str(&sql, statement);
-    int rc = db_first(db, &sql, COLUMNS_ONE, sql_take_u64, ret, err);
-    buf_done(&sql);
-    return rc;
+    return db_first(db, &sql, COLUMNS_ONE, sql_take_u64, ret, err);
 }
 
 static int set_table_wait(struct db *db, unsigned seconds, struct err *err)
 {
-    struct buf sql = BUF_INIT;
+    BUF_LOCAL struct buf sql = BUF_INIT;
 
     buf_printf(&sql, "SET SESSION lock_wait_timeout = %u", seconds);
-    int rc = db_exec(db, &sql, NULL, err);
-    buf_done(&sql);
-    return rc;
+    return db_exec(db, &sql, NULL, err);
 }
 
 /* Between the tries, what had to wait behind us goes on. */
@@ -120,15 +116,13 @@ static int run(struct db *db, struct buf *sql, struct err *err)
 
 static int apply(struct db *db, const struct schema_migration *m, struct err *err)
 {
-    struct buf script = BUF_INIT, sql = BUF_INIT;
+    BUF_LOCAL struct buf script = BUF_INIT, sql = BUF_INIT;
     int rc = 0;
 
     schema_put_script(&script, m);
     const char *text = script.data;
     while (rc == 0 && schema_next_statement(&text, &sql))
         rc = run(db, &sql, err);
-    buf_done(&script);
-    buf_done(&sql);
     return rc < 0 ? err_prefix(err, "migration %s", m->name) : 0;
 }
 
@@ -191,11 +185,10 @@ static void take_size(const struct db_rows *r, void *arg)
 /* A Galera cluster runs such a statement on all nodes at the same time, and nothing else. */
 static int is_galera(struct db *db, bool *ret, struct err *err)
 {
-    struct buf sql = BUF_INIT;
+    BUF_LOCAL struct buf sql = BUF_INIT;
 
     buf_str(&sql, "SHOW GLOBAL STATUS LIKE 'wsrep_cluster_size'");
     int rc = db_first(db, &sql, COLUMNS_SHOW, take_size, ret, err);
-    buf_done(&sql);
     return rc < 0 ? rc : 0;
 }
 
@@ -219,7 +212,7 @@ static int plan_one(const struct schema_migration *m, struct schema_shape *have,
                     void (*fn)(const struct schema_migrate_step *s, void *arg), void *arg,
                     struct err *err)
 {
-    struct buf sql = BUF_INIT;
+    BUF_LOCAL struct buf sql = BUF_INIT;
     const char *text = m->sql;
     int rc = 0;
 
@@ -234,7 +227,6 @@ static int plan_one(const struct schema_migration *m, struct schema_shape *have,
             schema_shape_change_done(&c);
         }
     }
-    buf_done(&sql);
     return rc;
 }
 

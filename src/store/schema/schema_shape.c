@@ -89,11 +89,10 @@ static char *plain_type(const char *type)
 
 static char *describe(const char *type, const char *collation, bool nullable, bool counted)
 {
-    char *plain = plain_type(type);
+    MEM_LOCAL char *plain = plain_type(type);
     char *text = mem_printf("%s%s%s%s%s", plain, collation && *collation ? " " : "",
                             collation ? collation : "", nullable ? "" : " NOT NULL",
                             counted ? " AUTO_INCREMENT" : "");
-    free(plain);
     return text;
 }
 
@@ -152,11 +151,9 @@ static struct schema_shape_part read_column(const char *table, char *line)
     size_t type = strcspn(rest, " ");
     if (!strncmp(rest + type, " unsigned", 9))
         type += 9;
-    char *type_text = mem_dup(rest, type), *collation = word_after(rest, "COLLATE ");
+    MEM_LOCAL char *type_text = mem_dup(rest, type), *collation = word_after(rest, "COLLATE ");
     bool nullable = !strstr(rest, "NOT NULL"), counted = strstr(rest, "AUTO_INCREMENT");
     char *text = describe(type_text, collation, nullable, counted);
-    free(type_text);
-    free(collation);
     return (struct schema_shape_part){.table = mem_strdup(table),
                                       .name = name,
                                       .text = text,
@@ -190,7 +187,7 @@ static void read_table(const char *table, const char *statement, struct schema_s
     for (; line; line = strchr(line, '\n')) {
         line += 1 + strspn(line + 1, " ");
         size_t len = strcspn(line, "\n");
-        char *copy = mem_dup(line, len && line[len - 1] == ',' ? len - 1 : len);
+        MEM_LOCAL char *copy = mem_dup(line, len && line[len - 1] == ',' ? len - 1 : len);
         struct schema_shape_part part = {0};
         if (*copy == ')')
             part = (struct schema_shape_part){.table = mem_strdup(table),
@@ -200,7 +197,6 @@ static void read_table(const char *table, const char *statement, struct schema_s
             part = is_index(copy) ? read_index(table, copy) : read_column(table, copy);
         if (*copy)
             push(*copy == ')' ? &s->tables : is_index(copy) ? &s->indexes : &s->columns, &part);
-        free(copy);
     }
 }
 
@@ -342,7 +338,7 @@ bool schema_shape_has(const struct schema_shape *s, const struct schema_shape_ch
 
 int schema_shape_expected(int version, struct schema_shape *ret, struct err *err)
 {
-    struct buf sql = BUF_INIT;
+    BUF_LOCAL struct buf sql = BUF_INIT;
     int rc = 0;
 
     for (int i = 0; i < version; i++) {
@@ -354,7 +350,6 @@ int schema_shape_expected(int version, struct schema_shape *ret, struct err *err
                 schema_shape_apply(ret, &c, sql.data);
         }
     }
-    buf_done(&sql);
     return rc;
 }
 
@@ -448,14 +443,12 @@ static int read_some(struct db *db, const char *select, const char *from,
                      int (*take)(const struct db_rows *r, void *arg, struct err *err),
                      struct schema_shape *s, struct err *err)
 {
-    struct buf sql = BUF_INIT;
+    BUF_LOCAL struct buf sql = BUF_INIT;
 
     buf_printf(&sql, "SELECT %s FROM information_schema.%s", select, from);
     put_names(&sql, tables);
     buf_str(&sql, tail);
-    int rc = db_each(db, &sql, columns, take, s, err);
-    buf_done(&sql);
-    return rc;
+    return db_each(db, &sql, columns, take, s, err);
 }
 
 int schema_shape_read(struct db *db, const struct schema_shape_parts *tables,

@@ -218,12 +218,11 @@ static void compare(const struct shapes *s, struct faults *f)
 
 int schema_verify_seen(struct db *db, const char *table, struct err *err)
 {
-    struct buf sql = BUF_INIT;
+    BUF_LOCAL struct buf sql = BUF_INIT;
     struct err why;
 
     buf_printf(&sql, SQL_EXPLAIN "SELECT * FROM %s", table);
     int rc = db_first(db, &sql, DB_ANY_COLUMNS, NULL, NULL, &why);
-    buf_done(&sql);
     if (rc != ERR_DENIED)
         return 0;
     return err_set(

@@ -56,8 +56,8 @@ static int query_text(struct db *db, const struct buf *sql, char **ret, struct e
 
 int scratch_store_hold(struct db *db, const char *name, struct err *err)
 {
-    struct buf sql = BUF_INIT;
-    char *got = NULL;
+    BUF_LOCAL struct buf sql = BUF_INIT;
+    MEM_LOCAL char *got = NULL;
 
     buf_str(&sql, "SELECT GET_LOCK(" NAME_LOCK);
     db_put_text(&sql, name);
@@ -66,8 +66,6 @@ int scratch_store_hold(struct db *db, const char *name, struct err *err)
     if (rc == 0 && (!got || strcmp(got, "1")))
         rc = err_set(err, ERR_BUSY, "%s: the database %s is in use by another dq bench",
                      db_server(db), name);
-    free(got);
-    buf_done(&sql);
     return rc;
 }
 
@@ -90,7 +88,7 @@ static int add_name(const struct db_rows *r, void *arg, struct err *err)
 
 int scratch_store_list(struct db *db, char ***ret, size_t *ret_count, struct err *err)
 {
-    struct buf sql = BUF_INIT;
+    BUF_LOCAL struct buf sql = BUF_INIT;
     struct names names = {0};
 
     buf_str(
@@ -100,7 +98,6 @@ int scratch_store_list(struct db *db, char ***ret, size_t *ret_count, struct err
         "s.schema_name))) = 1 AND NOT EXISTS (SELECT 1 FROM information_schema.tables t"
         " WHERE t.table_schema = s.schema_name AND t.table_name NOT LIKE 'dq!_%' ESCAPE '!') ORDER BY s.schema_name");
     int rc = db_each(db, &sql, COLUMNS_ONE, add_name, &names, err);
-    buf_done(&sql);
     if (rc < 0) {
         scratch_store_free_names(names.items, names.count);
         return rc;
@@ -119,27 +116,23 @@ void scratch_store_free_names(char **names, size_t count)
 
 int scratch_store_drop(struct db *db, const char *name, struct err *err)
 {
-    struct buf sql = BUF_INIT;
+    BUF_LOCAL struct buf sql = BUF_INIT;
 
     if (!is_ours(name))
         return err_set(err, ERR_FATAL, "%s is not the name of a scratch database", name);
     buf_printf(&sql, "DROP DATABASE IF EXISTS `%s`", name);
-    int rc = db_exec(db, &sql, NULL, err);
-    buf_done(&sql);
-    return rc;
+    return db_exec(db, &sql, NULL, err);
 }
 
 int scratch_store_account(struct db *db, char **ret, struct err *err)
 {
-    struct buf sql = BUF_INIT;
+    BUF_LOCAL struct buf sql = BUF_INIT;
 
     buf_str(
         &sql,
         "SELECT CONCAT(QUOTE(LEFT(a.n, CHAR_LENGTH(a.n) - 1 - CHAR_LENGTH(SUBSTRING_INDEX(a.n, '@', -1)))), '@',"
         " QUOTE(SUBSTRING_INDEX(a.n, '@', -1))) FROM (SELECT CURRENT_USER() AS n) a");
-    int rc = query_text(db, &sql, ret, err);
-    buf_done(&sql);
-    return rc;
+    return query_text(db, &sql, ret, err);
 }
 
 /* ---- an existing database */
@@ -148,7 +141,7 @@ int scratch_store_account(struct db *db, char **ret, struct err *err)
  * or others too. */
 static char *leftovers(struct db *db)
 {
-    struct buf sql = BUF_INIT;
+    BUF_LOCAL struct buf sql = BUF_INIT;
     struct err ignored;
     char *names = NULL, *mark = NULL;
 
@@ -165,14 +158,13 @@ static char *leftovers(struct db *db)
         names = NULL;
     }
     free(mark);
-    buf_done(&sql);
     return names;
 }
 
 int scratch_store_check_empty(struct db *db, struct err *err)
 {
-    struct buf sql = BUF_INIT;
-    char *table = NULL, *ours = NULL;
+    BUF_LOCAL struct buf sql = BUF_INIT;
+    MEM_LOCAL char *table = NULL, *ours = NULL;
 
     buf_str(
         &sql,
@@ -192,9 +184,6 @@ int scratch_store_check_empty(struct db *db, struct err *err)
     buf_str(&sql, "DROP TABLE IF EXISTS dq_bench");
     if (rc == 0)
         rc = db_exec(db, &sql, NULL, err);
-    free(table);
-    free(ours);
-    buf_done(&sql);
     return rc;
 }
 
@@ -210,15 +199,13 @@ static int put_table(const struct db_rows *r, void *arg, struct err *err)
 
 int scratch_store_drop_tables(struct db *db, struct err *err)
 {
-    struct buf sql = BUF_INIT, drop = BUF_INIT;
+    BUF_LOCAL struct buf sql = BUF_INIT, drop = BUF_INIT;
 
     buf_str(&sql, "SELECT table_name FROM information_schema.tables WHERE table_schema = DATABASE()"
                   " AND table_name LIKE 'dq!_%' ESCAPE '!'");
     int rc = db_each(db, &sql, COLUMNS_ONE, put_table, &drop, err);
     if (rc == 0 && drop.len)
         rc = db_exec(db, &drop, NULL, err);
-    buf_done(&drop);
-    buf_done(&sql);
     return rc;
 }
 
@@ -227,11 +214,10 @@ int scratch_store_drop_tables(struct db *db, struct err *err)
 /* Runs a statement whose result is ignored. */
 static int query_any(struct db *db, const char *statement, struct err *err)
 {
-    struct buf sql = BUF_INIT;
+    BUF_LOCAL struct buf sql = BUF_INIT;
 
     buf_str(&sql, statement);
     int rc = db_first(db, &sql, DB_ANY_COLUMNS, NULL, NULL, err);
-    buf_done(&sql);
     return rc < 0 ? rc : 0;
 }
 
@@ -247,15 +233,13 @@ int scratch_store_analyze(struct db *db, struct err *err)
 
 int scratch_store_commit(struct db *db, unsigned n, struct err *err)
 {
-    struct buf sql = BUF_INIT;
+    BUF_LOCAL struct buf sql = BUF_INIT;
 
     buf_printf(
         &sql,
         "INSERT INTO dq_meta (name, value) VALUES ('bench', '%u') ON DUPLICATE KEY UPDATE value = '%u'",
         n, n);
-    int rc = db_exec(db, &sql, NULL, err);
-    buf_done(&sql);
-    return rc;
+    return db_exec(db, &sql, NULL, err);
 }
 
 /* ---- the server */
@@ -286,12 +270,10 @@ static int take_setting(const struct db_rows *r, void *arg, struct err *err)
 static int read_settings(struct db *db, const char *statement, struct scratch_server *s,
                          struct err *err)
 {
-    struct buf sql = BUF_INIT;
+    BUF_LOCAL struct buf sql = BUF_INIT;
 
     buf_str(&sql, statement);
-    int rc = db_each(db, &sql, COLUMNS_SHOW, take_setting, s, err);
-    buf_done(&sql);
-    return rc;
+    return db_each(db, &sql, COLUMNS_SHOW, take_setting, s, err);
 }
 
 int scratch_store_server(struct db *db, const char *tables_of, struct scratch_server *ret,
@@ -302,8 +284,8 @@ int scratch_store_server(struct db *db, const char *tables_of, struct scratch_se
                                .max_connections = -1,
                                .connections = -1,
                                .table_size = -1};
-    struct buf sql = BUF_INIT;
-    char *size = NULL;
+    BUF_LOCAL struct buf sql = BUF_INIT;
+    MEM_LOCAL char *size = NULL;
 
     int rc = read_settings(
         db,
@@ -322,7 +304,5 @@ int scratch_store_server(struct db *db, const char *tables_of, struct scratch_se
         s.table_size = strtoll(size, NULL, 10);
     if (rc == 0)
         *ret = s;
-    free(size);
-    buf_done(&sql);
     return rc;
 }
