@@ -3,12 +3,21 @@
  */
 #include "bench/figure.h"
 
+#include "base/interrupt.h"
 #include "base/mem.h"
 #include "base/order.h"
+#include "base/when.h"
 
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
+
+#define LEAST 3
+
+bool figure_goes_on(size_t done, int64_t end_us)
+{
+    return !interrupt_asked() && (done < LEAST || when_steady_us() < end_us);
+}
 
 void figure_times_add(struct figure_times *t, int64_t us)
 {

@@ -33,6 +33,11 @@ struct figure { /* all zero: not known */
     char why[256];
 };
 
+/* Whether to go on measuring: `done` of a thing are done, and end_us (when_steady_us) is when its
+ * share of the time is over. A few are done however slow they are. After an interrupt the verb
+ * fails: half a measurement is worth nothing. */
+bool figure_goes_on(size_t done, int64_t end_us);
+
 /* Times of one operation, in microseconds. All zero: none. */
 struct figure_times {
     int64_t *us;

@@ -12,6 +12,7 @@
 #include "store/ask/task_add.h"
 
 #include <inttypes.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -160,15 +161,20 @@ static void add_capacities(const struct judge_facts *f, const struct capacity *k
 
 /* ---- bottlenecks ---- */
 
-static struct judge_row *add_bottleneck(struct judge_rows *rows, const char *name,
-                                        const char *setting)
-{
-    struct judge_row *row = rows_add(rows, "bottleneck", name);
-    snprintf(row->setting, sizeof row->setting, "%s", setting);
-    return row;
-}
-
 #define SAY(field, ...) snprintf((field), sizeof(field), __VA_ARGS__)
+
+/* The rest is the value of the setting now. */
+__attribute__((format(printf, 4, 5))) static void blame(struct judge_row *row, const char *setting,
+                                                        const char *about, const char *now, ...)
+{
+    va_list ap;
+
+    SAY(row->setting, "%s", setting);
+    SAY(row->about, "%s", about);
+    va_start(ap, now);
+    vsnprintf(row->now, sizeof row->now, now, ap);
+    va_end(ap);
+}
 
 static void size_text(char *ret, size_t size, int64_t bytes)
 {
@@ -183,49 +189,42 @@ static void size_text(char *ret, size_t size, int64_t bytes)
 
 static void blame_network(const struct judge_facts *f, struct judge_row *row, const char *about)
 {
-    SAY(row->setting, "round trip");
-    SAY(row->now, "%.2f ms", value(f, FIGURE_ROUND_TRIP));
-    SAY(row->about, "%s", about);
+    blame(row, "round trip", about, "%.2f ms", value(f, FIGURE_ROUND_TRIP));
 }
 
 static void limit_process(const struct judge_facts *f, const struct capacity *k,
-                          struct judge_rows *rows)
+                          struct judge_row *row)
 {
-    struct judge_row *row = add_bottleneck(rows, "process", "cores");
     int slots = f->conf->dqd.slots;
 
-    SAY(row->now, "%d", f->cores);
-    SAY(row->about,
-        "most of the time goes into starting processes: use batch handlers, more cores or more hosts");
     if (k->process >= value(f, FIGURE_SPAWN_PARALLEL) * 0.6)
-        return;
-    if (slots < 2 * f->cores) {
-        SAY(row->setting, "slots in [dqd]");
-        SAY(row->now, "%d", slots);
-        SAY(row->about, "fewer than two per core: raise it");
-    } else if (value(f, FIGURE_ROUND_TRIP) > 2) {
+        blame(
+            row, "cores",
+            "most of the time goes into starting processes: use batch handlers, more cores or more hosts",
+            "%d", f->cores);
+    else if (slots < 2 * f->cores)
+        blame(row, "slots in [dqd]", "fewer than two per core: raise it", "%d", slots);
+    else if (value(f, FIGURE_ROUND_TRIP) > 2)
         blame_network(f, row,
                       "far fewer starts than this host manages: run dqd closer to the server");
-    } else {
-        SAY(row->about,
-            "far fewer starts than bare shells: the server, dqd and the handlers share these cores, or the server is slow");
-    }
+    else
+        blame(
+            row, "cores",
+            "far fewer starts than bare shells: the server, dqd and the handlers share these cores, or the server is slow",
+            "%d", f->cores);
 }
 
 static void limit_slots(const struct judge_facts *f, const struct capacity *k,
-                        struct judge_rows *rows)
+                        struct judge_row *row)
 {
-    struct judge_row *row = add_bottleneck(rows, "process-1s", "slots in [dqd]");
-
-    SAY(row->now, "%d", f->conf->dqd.slots);
-    SAY(row->about,
-        "if handlers mostly wait, raise it, and max_running of the tag (default " TEXT_OF(
-            HANDLERS_MAX_RUNNING) ")");
-    if (k->process_1s < f->conf->dqd.slots) {
-        SAY(row->setting, "cores");
-        SAY(row->now, "%d", f->cores);
-        SAY(row->about, "more slots than this host can start processes in a second");
-    }
+    if (k->process_1s < f->conf->dqd.slots)
+        blame(row, "cores", "more slots than this host can start processes in a second", "%d",
+              f->cores);
+    else
+        blame(row, "slots in [dqd]",
+              "if handlers mostly wait, raise it, and max_running of the tag (default " TEXT_OF(
+                  HANDLERS_MAX_RUNNING) ")",
+              "%d", f->conf->dqd.slots);
 }
 
 static bool pool_too_small(const struct scratch_server *s)
@@ -257,35 +256,33 @@ static void blame_flush(const struct judge_facts *f, struct judge_row *row)
 }
 
 /* A claim is two round trips and a commit for a batch. */
-static void limit_batch(const struct judge_facts *f, struct judge_rows *rows)
+static void limit_batch(const struct judge_facts *f,
+                        const struct capacity *k __attribute__((unused)), struct judge_row *row)
 {
     double claim_ms =
         value(f, FIGURE_CLAIM) > 0 ? STATEMENT_CLAIM_ROWS * 1000 / value(f, FIGURE_CLAIM) : 0;
     double store = through(value(f, FIGURE_CLAIM), value(f, FIGURE_SETTLE));
-    int claim_batch = f->conf->dqd.claim_batch;
-    struct judge_row *row = add_bottleneck(rows, "batch", "the server's processor");
 
-    SAY(row->now, "%.3f ms a task", store > 0 ? 1000 / store : 0);
-    SAY(row->about,
-        "claiming and settling rows: use a faster server, or several databases with some of the tags each");
-    if (claim_batch < STATEMENT_CLAIM_ROWS) {
-        SAY(row->setting, "claim_batch in [dqd]");
-        SAY(row->now, "%d", claim_batch);
-        SAY(row->about, "smaller than what was measured here: raise it to %d",
-            STATEMENT_CLAIM_ROWS);
-    } else if (2 * value(f, FIGURE_ROUND_TRIP) > 0.3 * claim_ms) {
+    if (f->conf->dqd.claim_batch < STATEMENT_CLAIM_ROWS)
+        blame(row, "claim_batch in [dqd]",
+              "smaller than what was measured here: raise it to " TEXT_OF(STATEMENT_CLAIM_ROWS),
+              "%d", f->conf->dqd.claim_batch);
+    else if (2 * value(f, FIGURE_ROUND_TRIP) > 0.3 * claim_ms)
         blame_network(f, row,
                       "takes a third or more of each claim of " TEXT_OF(
                           STATEMENT_CLAIM_ROWS) ": run dqd closer to the server");
-    } else if (flush_ms(f) > 0.3 * claim_ms) {
+    else if (flush_ms(f) > 0.3 * claim_ms)
         blame_flush(f, row);
-    }
+    else
+        blame(
+            row, "the server's processor",
+            "claiming and settling rows: use a faster server, or several databases with some of the tags each",
+            "%.3f ms a task", store > 0 ? 1000 / store : 0);
 }
 
-static void limit_add(const struct judge_facts *f, struct judge_rows *rows)
+static void limit_add(const struct judge_facts *f, const struct capacity *k __attribute__((unused)),
+                      struct judge_row *row)
 {
-    struct judge_row *row = add_bottleneck(rows, "add", "");
-
     if (flush_ms(f) < value(f, FIGURE_ROUND_TRIP))
         blame_network(
             f, row,
@@ -294,29 +291,34 @@ static void limit_add(const struct judge_facts *f, struct judge_rows *rows)
         blame_flush(f, row);
 }
 
-static void limit_add_command(const struct judge_facts *f, struct judge_rows *rows)
+static void limit_add_command(const struct judge_facts *f,
+                              const struct capacity *k __attribute__((unused)),
+                              struct judge_row *row)
 {
     const struct conf_mysql *m = &f->conf->mysql;
     double connect = value(f, FIGURE_CONNECT);
-    struct judge_row *row = add_bottleneck(rows, "add-command", "start of a program");
 
-    SAY(row->now, "%.1f ms", value(f, FIGURE_ADD_COMMAND) - connect);
-    SAY(row->about, "each dq add loads dq and its libraries: add many at once (dq add --from)");
     if (connect < value(f, FIGURE_ADD_COMMAND) / 3)
-        return;
-    SAY(row->setting, "new connection");
-    SAY(row->now, "%.1f ms", connect);
-    SAY(row->about, "each dq add makes one: add many at once (dq add --from)%s",
-        m->tls == CONF_TLS_PREFERRED && !m->host[0] ? "; a local socket needs no TLS" : "");
+        blame(row, "start of a program",
+              "each dq add loads dq and its libraries: add many at once (dq add --from)", "%.1f ms",
+              value(f, FIGURE_ADD_COMMAND) - connect);
+    else
+        blame(
+            row, "new connection",
+            m->tls == CONF_TLS_PREFERRED && !m->host[0]
+                ? "each dq add makes one: add many at once (dq add --from); a local socket needs no TLS"
+                : "each dq add makes one: add many at once (dq add --from)",
+            "%.1f ms", connect);
 }
 
 /* Between the starts of tasks that become due one by one, dqd claims, settles, and peeks. */
-static void limit_lateness(const struct judge_facts *f, struct judge_rows *rows)
+static void limit_lateness(const struct judge_facts *f,
+                           const struct capacity *k __attribute__((unused)), struct judge_row *row)
 {
     char text[WHEN_TEXT_SIZE];
     double late_ms = value(f, FIGURE_LATENESS);
-    struct judge_row *row = add_bottleneck(rows, "lateness", "poll_interval in [dqd]");
 
+    SAY(row->setting, "poll_interval in [dqd]");
     SAY(row->now, "%s", when_format_duration(text, f->conf->dqd.poll_interval_ms));
     SAY(row->about, "%swork that %s adds as due at once may wait this long; asking costs %.2f ms",
         f->figures[FIGURE_LATENESS].known ? "planned tasks start as measured; "
@@ -330,12 +332,13 @@ static void limit_lateness(const struct judge_facts *f, struct judge_rows *rows)
         blame_flush(f, row);
 }
 
-static void limit_memory(const struct judge_facts *f, struct judge_rows *rows)
+static void limit_memory(const struct judge_facts *f,
+                         const struct capacity *k __attribute__((unused)), struct judge_row *row)
 {
     const struct scratch_server *s = &f->server;
     char size[32] = "not known";
-    struct judge_row *row = add_bottleneck(rows, "server", "innodb_buffer_pool_size");
 
+    SAY(row->setting, "innodb_buffer_pool_size");
     if (s->buffer_pool >= 0)
         size_text(row->now, sizeof row->now, s->buffer_pool);
     if (s->table_size >= 0)
@@ -353,16 +356,27 @@ static void limit_memory(const struct judge_facts *f, struct judge_rows *rows)
             f->conf->mysql.database);
 }
 
-static void limit_connections(const struct judge_facts *f, struct judge_rows *rows)
+static void limit_connections(const struct judge_facts *f,
+                              const struct capacity *k __attribute__((unused)),
+                              struct judge_row *row)
 {
     const struct scratch_server *s = &f->server;
-    struct judge_row *row = add_bottleneck(rows, "hosts", "max_connections");
 
+    SAY(row->setting, "max_connections");
     SAY(row->now, "%" PRId64 ", %" PRId64 " in use", s->max_connections, s->connections);
     SAY(row->about, "each dqd needs one, and so does each dq while it runs: there is room for %.0f",
         room_for_hosts(f));
     row->warn = room_for_hosts(f) < 10;
 }
+
+static const struct {
+    const char *name;
+    void (*limit)(const struct judge_facts *f, const struct capacity *k, struct judge_row *row);
+} bottlenecks[] = {
+    {"process", limit_process},   {"process-1s", limit_slots},  {"batch", limit_batch},
+    {"server", limit_memory},     {"add", limit_add},           {"add-command", limit_add_command},
+    {"lateness", limit_lateness}, {"hosts", limit_connections},
+};
 
 struct judge_rows judge(const struct judge_facts *f)
 {
@@ -371,13 +385,7 @@ struct judge_rows judge(const struct judge_facts *f)
 
     add_measures(f, &rows);
     add_capacities(f, &k, &rows);
-    limit_process(f, &k, &rows);
-    limit_slots(f, &k, &rows);
-    limit_batch(f, &rows);
-    limit_memory(f, &rows);
-    limit_add(f, &rows);
-    limit_add_command(f, &rows);
-    limit_lateness(f, &rows);
-    limit_connections(f, &rows);
+    for (size_t i = 0; i < sizeof bottlenecks / sizeof bottlenecks[0]; i++)
+        bottlenecks[i].limit(f, &k, rows_add(&rows, "bottleneck", bottlenecks[i].name));
     return rows;
 }

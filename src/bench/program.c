@@ -8,7 +8,6 @@
 #include "base/when.h"
 #include "bench/spawn.h"
 #include "bench/statement.h"
-#include "bench/stop.h"
 #include "store/ask/tag_store.h"
 #include "store/ask/task_list.h"
 #include "store/fleet/poller_store.h"
@@ -53,7 +52,7 @@ static void set_failed(const struct rig *rig, struct figure *ret, const char *wh
         figure_set_unknown(ret, "%s was killed by signal %d: %s", what, WTERMSIG(status), said);
 }
 
-int program_add_command(const struct rig *rig, int64_t ms, struct figure *ret, struct err *err)
+int program_add_command(struct rig *rig, int64_t ms, struct figure *ret, struct err *err)
 {
     const char *const argv[] = {"/proc/self/exe", "--config", rig->ini, "-q", "add", "add", "x",
                                 "--in",           "1h",       NULL};
@@ -61,7 +60,7 @@ int program_add_command(const struct rig *rig, int64_t ms, struct figure *ret, s
     int64_t end_us = when_steady_us() + ms * 1000;
     int rc = 0, status = 0;
 
-    while (rc == 0 && status == 0 && t.count < COMMANDS_MAX && stop_not_yet(t.count, end_us)) {
+    while (rc == 0 && status == 0 && t.count < COMMANDS_MAX && figure_goes_on(t.count, end_us)) {
         pid_t pid;
         int64_t start = when_steady_us();
         rc = spawn_start(argv, rig->log, &pid, err);
@@ -98,9 +97,10 @@ static int count_done(struct db *db, const char *tag, uint64_t *ret, struct err 
 }
 
 /* All n tasks are due; the time is that from the start of dqd to its end. */
-static int drain(const struct rig *rig, struct db *db, const char *tag, size_t n, int64_t ms,
-                 struct figure *ret, struct err *err)
+static int drain(const struct rig *rig, const char *tag, size_t n, int64_t ms, struct figure *ret,
+                 struct err *err)
 {
+    struct db *db = rig->scratch->db;
     uint64_t done = 0;
     pid_t pid;
     int rc = statement_fill(db, tag, n, 0, 0, NULL, err);
@@ -133,21 +133,30 @@ static size_t between(double wanted, size_t least, size_t most)
     return wanted < (double)least ? least : wanted > (double)most ? most : (size_t)wanted;
 }
 
-int program_run(const struct rig *rig, struct db *db, double each_s, int64_t ms, struct figure *ret,
-                struct err *err)
+/* Seconds that a task takes for what this figure measures; none if that is not known. */
+static double seconds(const struct rig *rig, enum figure_id id)
 {
-    if (!have_dqd(rig, ret))
-        return 0;
-    return drain(rig, db, RIG_TAG_PROCESS, between((double)ms / 1000 / each_s, 100, PROCESSES_MAX),
-                 ms, ret, err);
+    return rig->figures[id].known ? 1 / rig->figures[id].value : 0;
 }
 
-int program_run_batch(const struct rig *rig, struct db *db, double each_s, int64_t ms,
-                      struct figure *ret, struct err *err)
+int program_run(struct rig *rig, int64_t ms, struct figure *ret, struct err *err)
 {
+    double each_s = seconds(rig, FIGURE_ADD_BULK) + seconds(rig, FIGURE_SPAWN_PARALLEL);
+
     if (!have_dqd(rig, ret))
         return 0;
-    return drain(rig, db, RIG_TAG_BATCH, between((double)ms / 1000 / each_s, 1000, BATCHED_MAX), ms,
+    return drain(rig, RIG_TAG_PROCESS, between((double)ms / 1000 / each_s, 100, PROCESSES_MAX), ms,
+                 ret, err);
+}
+
+int program_run_batch(struct rig *rig, int64_t ms, struct figure *ret, struct err *err)
+{
+    double each_s =
+        seconds(rig, FIGURE_ADD_BULK) + seconds(rig, FIGURE_CLAIM) + seconds(rig, FIGURE_SETTLE);
+
+    if (!have_dqd(rig, ret))
+        return 0;
+    return drain(rig, RIG_TAG_BATCH, between((double)ms / 1000 / each_s, 1000, BATCHED_MAX), ms,
                  ret, err);
 }
 
@@ -212,9 +221,9 @@ static int read_lateness(struct db *db, struct figure *ret, struct err *err)
     return rc;
 }
 
-int program_lateness(const struct rig *rig, struct db *db, int64_t ms, struct figure *ret,
-                     struct err *err)
+int program_lateness(struct rig *rig, int64_t ms, struct figure *ret, struct err *err)
 {
+    struct db *db = rig->scratch->db;
     size_t n = between((double)ms / LATE_EVERY_MS, 20, LATE_MAX);
     int64_t spread_ms = (int64_t)n * LATE_EVERY_MS;
     char lives_for[WHEN_TEXT_SIZE];

@@ -31,14 +31,13 @@ static int write_file(const char *path, const struct buf *text, struct err *err)
     return rc;
 }
 
-static int write_files(const struct rig *rig, const struct conf *configured,
-                       const struct conf_mysql *mysql, struct err *err)
+static int write_files(const struct rig *rig, struct err *err)
 {
     static char none[] = "";
-    struct conf conf = *configured;
+    struct conf conf = *rig->conf;
     BUF_LOCAL struct buf ini = BUF_INIT, yaml = BUF_INIT;
 
-    conf.mysql = *mysql;
+    conf.mysql = rig->scratch->conf;
     conf.dqd.handlers = rig->handlers;
     conf.dqd.lock_file = none;
     conf.dqd.wake_dir = none;
@@ -87,14 +86,14 @@ static char *find_dqd(void)
     return find_in_path("dqd");
 }
 
-int rig_init(struct rig *rig, const struct conf *conf, const struct conf_mysql *mysql,
+int rig_init(struct rig *rig, const struct conf *conf, const struct scratch_db *scratch,
              struct err *err)
 {
     const char *tmp = getenv("TMPDIR");
     cpu_set_t cpus;
     char *dir = mem_printf("%s/dq-bench.XXXXXX", tmp && *tmp == '/' ? tmp : "/tmp");
 
-    *rig = (struct rig){.dqd = find_dqd()};
+    *rig = (struct rig){.conf = conf, .scratch = scratch, .dqd = find_dqd()};
     rig->cores = sched_getaffinity(0, sizeof cpus, &cpus) == 0 ? CPU_COUNT(&cpus) : 1;
     unsetenv("NOTIFY_SOCKET"); /* of a unit that runs dq bench: its dqd must not use it */
     conf_env_clear();          /* the file below has all settings */
@@ -110,7 +109,7 @@ int rig_init(struct rig *rig, const struct conf *conf, const struct conf_mysql *
     rig->ini = mem_printf("%s/dq.ini", dir);
     rig->handlers = mem_printf("%s/handlers.yaml", dir);
     rig->log = mem_printf("%s/log", dir);
-    return write_files(rig, conf, mysql, err);
+    return write_files(rig, err);
 }
 
 void rig_done(struct rig *rig)

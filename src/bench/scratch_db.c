@@ -6,25 +6,15 @@
 #include "base/mem.h"
 #include "store/db/db_connect.h"
 #include "store/schema/schema_migrate.h"
-#include "store/schema/scratch_store.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-struct scratch_db {
-    struct conf_mysql server; /* without a database */
-    struct db *holder;        /* connected to that: holds the lock, and drops in the end */
-    struct conf_mysql conf;   /* with it */
-    struct db *db;            /* connected to that */
-    char name[SCRATCH_NAME_SIZE];
-    const char *given;
-    bool made; /* there may be something to drop */
-};
-
-struct scratch_db *scratch_db_new(const struct conf_mysql *conf, const char *given)
+int scratch_db_new(struct scratch_db **ret, const struct conf_mysql *conf, const char *given,
+                   struct err *err)
 {
     static char no_database[] = "";
-    struct scratch_db *s = mem_zero(1, sizeof *s);
+    struct scratch_db *s = *ret = mem_zero(1, sizeof *s);
 
     s->given = given;
     scratch_store_new_name(s->name);
@@ -32,38 +22,8 @@ struct scratch_db *scratch_db_new(const struct conf_mysql *conf, const char *giv
     s->server.database = no_database;
     s->conf = *conf;
     s->conf.database = given ? (char *)(uintptr_t)given : s->name;
-    return s;
-}
-
-int scratch_db_connect(struct scratch_db *s, struct err *err)
-{
     s->holder = db_new(&s->server);
     return db_connect(s->holder, err);
-}
-
-int scratch_db_leftovers(struct scratch_db *s, char ***ret, size_t *ret_count, struct err *err)
-{
-    return scratch_store_list(s->holder, ret, ret_count, err);
-}
-
-int scratch_db_drop_leftover(struct scratch_db *s, const char *name, struct err *err)
-{
-    return scratch_store_drop(s->holder, name, err);
-}
-
-const char *scratch_db_name(const struct scratch_db *s)
-{
-    return s->conf.database;
-}
-
-const struct conf_mysql *scratch_db_conf(const struct scratch_db *s)
-{
-    return &s->conf;
-}
-
-struct db *scratch_db_db(const struct scratch_db *s)
-{
-    return s->db;
 }
 
 static int explain_denied(struct scratch_db *s, struct err *err)

@@ -7,7 +7,6 @@
 
 #include "base/interrupt.h"
 #include "base/when.h"
-#include "bench/stop.h"
 
 #include <fcntl.h>
 #include <signal.h>
@@ -70,15 +69,15 @@ int spawn_wait(pid_t pid, int64_t timeout_ms)
 
 /* ---- starts per second */
 
-/* Keeps in_flight shells running until the time is over; how many were started per second. */
-static int measure(int in_flight, int64_t ms, double *ret, struct err *err)
+/* Keeps in_flight shells running until the time is over. */
+static int measure(int in_flight, int64_t ms, struct figure *ret, struct err *err)
 {
     static const char *const argv[] = {"/bin/sh", "-c", ":", NULL};
     int64_t start = when_steady_us(), end_us = start + ms * 1000;
     size_t started = 0;
     int running = 0, error = 0;
 
-    while (error == 0 && stop_not_yet(started, end_us)) {
+    while (error == 0 && figure_goes_on(started, end_us)) {
         pid_t pid;
         for (; error == 0 && running < in_flight; running++, started++)
             if ((error = spawn(argv, "/dev/null", &pid)) != 0)
@@ -90,38 +89,28 @@ static int measure(int in_flight, int64_t ms, double *ret, struct err *err)
         running--;
     if (error)
         return err_set(err, ERR_SYSTEM, "cannot start /bin/sh: %s", strerror(error));
-    *ret = (double)started * 1e6 / (double)(when_steady_us() - start);
+    figure_set_rate(ret, (double)started, when_steady_us() - start);
     return 0;
 }
 
-int spawn_one_by_one(int64_t ms, struct figure *ret, struct err *err)
+int spawn_one_by_one(struct rig *rig __attribute__((unused)), int64_t ms, struct figure *ret,
+                     struct err *err)
 {
-    double rate = 0;
-    int rc = measure(1, ms, &rate, err);
-
-    if (rc == 0)
-        figure_set_rate(ret, rate, 1000000);
-    return rc;
+    return measure(1, ms, ret, err);
 }
 
 /* The best of as many in flight as there are cores, and of twice as many. */
-int spawn_parallel(int cores, int64_t ms, struct figure *ret, struct err *err)
+int spawn_parallel(struct rig *rig, int64_t ms, struct figure *ret, struct err *err)
 {
-    double best = 0;
-    int best_at = 0;
+    struct figure twice = {.known = false};
+    int cores = rig->cores, rc = measure(cores, ms / 2, ret, err);
 
-    for (int k = 1; k <= 2; k++) {
-        double rate = 0;
-        int rc = measure(k * cores, ms / 2, &rate, err);
-        if (rc < 0)
-            return rc;
-        if (rate > best) {
-            best = rate;
-            best_at = k * cores;
-        }
-    }
-    figure_set_rate(ret, best, 1000000);
-    snprintf(ret->why, sizeof ret->why, "the same, %d at a time, on %d core%s", best_at, cores,
-             cores == 1 ? "" : "s");
-    return 0;
+    if (rc == 0)
+        rc = measure(2 * cores, ms / 2, &twice, err);
+    bool better = twice.value > ret->value;
+    if (better)
+        *ret = twice;
+    snprintf(ret->why, sizeof ret->why, "the same, %d at a time, on %d core%s",
+             better ? 2 * cores : cores, cores, cores == 1 ? "" : "s");
+    return rc;
 }

@@ -4,8 +4,7 @@
 #ifndef DQ_BENCH_SPAWN_H
 #define DQ_BENCH_SPAWN_H
 
-#include "base/err.h"
-#include "bench/figure.h"
+#include "bench/rig.h"
 
 #include <sys/types.h>
 
@@ -17,10 +16,7 @@ int spawn_start(const char *const *argv, const char *output, pid_t *ret, struct 
  * stop_asked(), it gets TERM, and KILL if that does not help. */
 int spawn_wait(pid_t pid, int64_t timeout_ms);
 
-/* Shells that do nothing, for about `ms`: one at a time, and as many at a time as is fastest. */
-int spawn_one_by_one(int64_t ms, struct figure *ret, struct err *err)
-    __attribute__((warn_unused_result));
-int spawn_parallel(int cores, int64_t ms, struct figure *ret, struct err *err)
-    __attribute__((warn_unused_result));
+/* Shells that do nothing: one at a time, and as many at a time as is fastest. */
+rig_measure spawn_one_by_one, spawn_parallel;
 
 #endif

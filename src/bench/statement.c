@@ -6,7 +6,6 @@
 #include "base/interrupt.h"
 #include "base/mem.h"
 #include "base/when.h"
-#include "bench/stop.h"
 #include "store/ask/task_add.h"
 #include "store/db/db_connect.h"
 #include "store/row/claim_ref.h"
@@ -33,13 +32,14 @@ static int64_t end_after(int64_t ms)
     return when_steady_us() + ms * 1000;
 }
 
-int statement_round_trip(struct db *db, int64_t ms, struct figure *ret, struct err *err)
+int statement_round_trip(struct rig *rig, int64_t ms, struct figure *ret, struct err *err)
 {
+    struct db *db = rig->scratch->db;
     struct figure_times t = {0};
     int64_t end_us = end_after(ms);
     int rc = 0;
 
-    while (rc == 0 && stop_not_yet(t.count, end_us)) {
+    while (rc == 0 && figure_goes_on(t.count, end_us)) {
         int64_t start = when_steady_us();
         rc = scratch_store_ping(db, err);
         figure_times_add(&t, when_steady_us() - start);
@@ -48,13 +48,14 @@ int statement_round_trip(struct db *db, int64_t ms, struct figure *ret, struct e
     return rc;
 }
 
-int statement_commit(struct db *db, int64_t ms, struct figure *ret, struct err *err)
+int statement_commit(struct rig *rig, int64_t ms, struct figure *ret, struct err *err)
 {
+    struct db *db = rig->scratch->db;
     struct figure_times t = {0};
     int64_t end_us = end_after(ms);
     int rc = scratch_store_commit(db, 0, err);
 
-    while (rc == 0 && stop_not_yet(t.count, end_us)) {
+    while (rc == 0 && figure_goes_on(t.count, end_us)) {
         int64_t start = when_steady_us();
         rc = scratch_store_commit(db, (unsigned)t.count + 1, err);
         figure_times_add(&t, when_steady_us() - start);
@@ -63,15 +64,14 @@ int statement_commit(struct db *db, int64_t ms, struct figure *ret, struct err *
     return rc;
 }
 
-int statement_connect(const struct conf_mysql *conf, int64_t ms, struct figure *ret,
-                      struct err *err)
+int statement_connect(struct rig *rig, int64_t ms, struct figure *ret, struct err *err)
 {
     struct figure_times t = {0};
     int64_t end_us = end_after(ms);
     int rc = 0;
 
-    while (rc == 0 && t.count < CONNECTS_MAX && stop_not_yet(t.count, end_us)) {
-        struct db *db = db_new(conf);
+    while (rc == 0 && t.count < CONNECTS_MAX && figure_goes_on(t.count, end_us)) {
+        struct db *db = db_new(&rig->scratch->conf);
         int64_t start = when_steady_us();
         rc = db_connect(db, err);
         figure_times_add(&t, when_steady_us() - start);
@@ -93,15 +93,16 @@ static struct task_new new_task(const char *tag, int64_t delay_ms)
                              .delay_ms = delay_ms};
 }
 
-int statement_add(struct db *db, int64_t ms, struct figure *ret, struct err *err)
+int statement_add(struct rig *rig, int64_t ms, struct figure *ret, struct err *err)
 {
+    struct db *db = rig->scratch->db;
     struct task_new task = new_task("add", HOUR_MS);
     struct task_added added;
     int64_t start = when_steady_us(), end_us = end_after(ms);
     size_t count = 0;
     int rc = 0;
 
-    while (rc >= 0 && count < ADDS_MAX && stop_not_yet(count, end_us)) {
+    while (rc >= 0 && count < ADDS_MAX && figure_goes_on(count, end_us)) {
         rc = task_add(db, &task, KEY_ERROR, &added, err);
         count++;
     }
@@ -128,13 +129,14 @@ int statement_fill(struct db *db, const char *tag, size_t n, int64_t delay_ms, i
     return rc;
 }
 
-int statement_add_bulk(struct db *db, int64_t ms, struct figure *ret, struct err *err)
+int statement_add_bulk(struct rig *rig, int64_t ms, struct figure *ret, struct err *err)
 {
+    struct db *db = rig->scratch->db;
     int64_t end_us = end_after(ms), us = 0;
     size_t chunks = 0;
     int rc = 0;
 
-    while (rc == 0 && chunks < CHUNKS_MAX && stop_not_yet(chunks, end_us)) {
+    while (rc == 0 && chunks < CHUNKS_MAX && figure_goes_on(chunks, end_us)) {
         int64_t took;
         rc = statement_fill(db, "claim", TASK_CHUNK_ROWS, 0, 0, &took, err);
         us += took;
@@ -144,14 +146,15 @@ int statement_add_bulk(struct db *db, int64_t ms, struct figure *ret, struct err
     return rc;
 }
 
-int statement_peek(struct db *db, int64_t ms, struct figure *ret, struct err *err)
+int statement_peek(struct rig *rig, int64_t ms, struct figure *ret, struct err *err)
 {
+    struct db *db = rig->scratch->db;
     struct figure_times t = {0};
     struct peek peek = {0};
     int rc = scratch_store_analyze(db, err);
     int64_t end_us = end_after(ms);
 
-    while (rc == 0 && stop_not_yet(t.count, end_us)) {
+    while (rc == 0 && figure_goes_on(t.count, end_us)) {
         int64_t start = when_steady_us();
         rc = peek_store_all(db, 0, &peek, err);
         figure_times_add(&t, when_steady_us() - start);
@@ -161,9 +164,10 @@ int statement_peek(struct db *db, int64_t ms, struct figure *ret, struct err *er
     return rc;
 }
 
-static int settle(struct db *db, bool history, const struct claim_owner *owner,
+static int settle(const struct rig *rig, const struct claim_owner *owner,
                   const struct task_array *won, int64_t *us, struct err *err)
 {
+    bool history = rig->conf->dqd.history == CONF_HISTORY_ALL;
     struct settlement s[STATEMENT_CLAIM_ROWS];
     bool applied[STATEMENT_CLAIM_ROWS];
 
@@ -175,16 +179,16 @@ static int settle(struct db *db, bool history, const struct claim_owner *owner,
                                    .start_at = won->items[i].expected_at + (int64_t)i,
                                    .finish_at = won->items[i].expected_at + (int64_t)i + 1};
     int64_t start = when_steady_us();
-    int rc = settle_store_settle(db, owner, s, won->count, history, false, applied, NULL, err);
+    int rc = settle_store_settle(rig->scratch->db, owner, s, won->count, history, false, applied,
+                                 NULL, err);
     *us += when_steady_us() - start;
     return rc;
 }
 
-/* Claims and settles, in turns, the tasks that statement_add_bulk has left, until they or the time
- * are used up. */
-int statement_claim(struct db *db, bool history, int64_t ms, struct figure *ret_claim,
-                    struct figure *ret_settle, struct err *err)
+/* Claims and settles in turns. */
+int statement_claim(struct rig *rig, int64_t ms, struct figure *ret, struct err *err)
 {
+    struct db *db = rig->scratch->db;
     struct claim_owner owner = {.host = "dq bench", .pid = (uint32_t)getpid()};
     const struct claim_ask ask = {.tag = "claim",
                                   .limit = STATEMENT_CLAIM_ROWS,
@@ -199,17 +203,17 @@ int statement_claim(struct db *db, bool history, int64_t ms, struct figure *ret_
     if (getrandom(owner.token, sizeof owner.token, 0) != sizeof owner.token)
         return err_set(err, ERR_SYSTEM, "cannot get random bytes: %s", strerror(errno));
     for (size_t rounds = 0;
-         rc == 0 && saw.found == STATEMENT_CLAIM_ROWS && stop_not_yet(rounds, end_us); rounds++) {
+         rc == 0 && saw.found == STATEMENT_CLAIM_ROWS && figure_goes_on(rounds, end_us); rounds++) {
         struct task_array won = {0};
         int64_t start = when_steady_us();
         rc = claim_store_claim(db, &owner, &ask, &won, &saw, NULL, err);
         claim_us += when_steady_us() - start;
         if (rc == 0 && won.count)
-            rc = settle(db, history, &owner, &won, &settle_us, err);
+            rc = settle(rig, &owner, &won, &settle_us, err);
         count += won.count;
         task_array_done(&won);
     }
-    figure_set_rate(ret_claim, (double)count, claim_us);
-    figure_set_rate(ret_settle, (double)count, settle_us);
+    figure_set_rate(ret, (double)count, claim_us);
+    figure_set_rate(&rig->figures[FIGURE_SETTLE], (double)count, settle_us);
     return rc;
 }

@@ -99,26 +99,23 @@ static int put_rows(struct cmd_context *c, const struct judge_rows *rows, const 
     return rc < 0 ? rc : out_end(out, rc);
 }
 
-static int put_table(struct cmd_context *c, const struct judge_rows *rows, const char *heading,
-                     const char *kind, const char *names, struct err *err)
-{
-    out_printf("%s\n", heading);
-    return put_rows(c, rows, kind, names, err);
-}
-
 static int put(struct cmd_context *c, const struct judge_rows *rows, const char *server,
                struct err *err)
 {
-    char heading[256];
+    static const struct {
+        const char *heading, *kind, *names;
+    } tables[] = {{NULL, "measure", "name,value,p99,unit,about"},
+                  {"\nestimated capacity\n", "capacity", "name,value,unit,about"},
+                  {"\nbottlenecks\n", "bottleneck", "name,setting,now,about"}};
+    int rc = 0;
 
     if (c->style.format != OUT_TABLE)
         return put_rows(c, rows, NULL, NULL, err);
-    snprintf(heading, sizeof heading, "measured on %s and this host", server);
-    int rc = put_table(c, rows, heading, "measure", "name,value,p99,unit,about", err);
-    if (rc == 0)
-        rc = put_table(c, rows, "\nestimated capacity", "capacity", "name,value,unit,about", err);
-    if (rc == 0)
-        rc = put_table(c, rows, "\nbottlenecks", "bottleneck", "name,setting,now,about", err);
+    out_printf("measured on %s and this host\n", server);
+    for (size_t i = 0; rc == 0 && i < sizeof tables / sizeof tables[0]; i++) {
+        out_printf("%s", tables[i].heading ? tables[i].heading : "");
+        rc = put_rows(c, rows, tables[i].kind, tables[i].names, err);
+    }
     return rc;
 }
 
@@ -134,41 +131,27 @@ static void put_dropped(const struct cmd_context *c, size_t dropped)
 
 /* ---- running ---- */
 
-static int note_leftovers(struct cmd_context *c, struct scratch_db *s, struct err *err)
-{
-    char **names = NULL;
-    size_t count = 0;
-    int rc = scratch_db_leftovers(s, &names, &count, err);
-
-    for (size_t i = 0; i < count; i++)
-        cmd_note(
-            c,
-            "the database %s was left behind by a dq bench that was killed: dq bench --clean drops it",
-            names[i]);
-    scratch_store_free_names(names, count);
-    return rc;
-}
-
-static int clean(struct cmd_context *c, struct scratch_db *s, struct err *err)
+/* Databases that a killed dq bench left: drops or names them. */
+static int leftovers(struct cmd_context *c, struct scratch_db *s, bool drop, struct err *err)
 {
     char **names = NULL;
     size_t count = 0, dropped = 0;
-    int rc = scratch_db_leftovers(s, &names, &count, err);
+    int rc = scratch_store_list(s->holder, &names, &count, err);
 
-    for (; rc == 0 && dropped < count; dropped++) {
-        rc = scratch_db_drop_leftover(s, names[dropped], err);
-        if (rc == 0)
-            cmd_note(c, "dropped %s", names[dropped]);
+    for (size_t i = 0; rc == 0 && i < count; i++) {
+        rc = drop ? scratch_store_drop(s->holder, names[i], err) : 0;
+        if (!drop)
+            cmd_note(
+                c,
+                "the database %s was left behind by a dq bench that was killed: dq bench --clean drops it",
+                names[i]);
+        else if (rc == 0 && ++dropped)
+            cmd_note(c, "dropped %s", names[i]);
     }
-    if (rc == 0)
+    if (rc == 0 && drop)
         put_dropped(c, dropped);
     scratch_store_free_names(names, count);
     return rc;
-}
-
-static void show_phase(void *arg, const char *what, double fraction)
-{
-    progress_phase(arg, what, fraction);
 }
 
 static int measure(struct cmd_context *c, struct scratch_db *s, const struct bench_values *v,
@@ -180,13 +163,13 @@ static int measure(struct cmd_context *c, struct scratch_db *s, const struct ben
     char text[WHEN_TEXT_SIZE];
 
     cmd_note(c, "measuring for about %s in the database %s, which is %s afterwards",
-             when_format_rough(text, total_ms), scratch_db_name(s),
+             when_format_rough(text, total_ms), s->conf.database,
              v->database ? "emptied" : "dropped");
     progress_init(&progress, c->quiet, "");
-    int rc = bench_measure(c->conf, s, total_ms, show_phase, &progress, &rows, err);
+    int rc = bench_measure(c->conf, s, total_ms, progress_phase, &progress, &rows, err);
     progress_clear(&progress);
     if (rc == 0)
-        rc = put(c, &rows, db_server(scratch_db_db(s)), err);
+        rc = put(c, &rows, db_server(s->db), err);
     free(rows.items);
     return rc;
 }
@@ -209,19 +192,16 @@ static int run(struct cmd_context *c, const void *values, struct err *err)
         rc = cmd_open(c, CMD_CONF, err);
     if (rc < 0)
         return rc;
-    struct scratch_db *s = scratch_db_new(&c->conf->mysql, v->database);
+    struct scratch_db *s;
     if (!v->clean)
         interrupt_catch();
-    rc = scratch_db_connect(s, err);
-    if (rc == 0 && v->clean) {
-        rc = clean(c, s, err);
-    } else if (rc == 0) {
-        rc = note_leftovers(c, s, err);
-        if (rc == 0)
-            rc = scratch_db_make(s, err);
-        if (rc == 0)
-            rc = measure(c, s, v, err);
-    }
+    rc = scratch_db_new(&s, &c->conf->mysql, v->database, err);
+    if (rc == 0)
+        rc = leftovers(c, s, v->clean, err);
+    if (rc == 0 && !v->clean)
+        rc = scratch_db_make(s, err);
+    if (rc == 0 && !v->clean)
+        rc = measure(c, s, v, err);
     return scratch_db_end(s, rc, err);
 }
 
