@@ -89,6 +89,7 @@ struct cmd {
     bool pages;       /* on a terminal its output goes through a pager */
     unsigned formats; /* mask of OUT_BIT: what -o may ask for */
     int (*run)(struct cmd_context *c, const void *values, struct err *err);
+    const void *request; /* of verbs that share one run: what tells them apart */
 };
 
 struct cmd_context {

@@ -1,6 +1,5 @@
 /*
- * verbs.c - the table of verbs. Its order is that of `dq help`: of use, within
- * each group.
+ * verbs.c - finds a verb in the table, also by what other programs call it.
  */
 #include "cli/line/verbs.h"
 
@@ -9,46 +8,8 @@
 #include <string.h>
 
 /* clang-format off */
-const struct cmd *const verbs_table[] = {
-    &cmd_list,
-    &cmd_show,
-    &cmd_why,
-    &cmd_errors,
-    &cmd_tags,
-    &cmd_stats,
-    &cmd_top,
-    &cmd_events,
-    &cmd_forecast,
-    &cmd_check,
-    &cmd_pollers,
-
-    &cmd_add,
-    &cmd_cancel,
-    &cmd_retry,
-    &cmd_reschedule,
-    &cmd_run_now,
-    &cmd_pause,
-    &cmd_resume,
-    &cmd_quiet,
-    &cmd_unquiet,
-    &cmd_delete,
-
-    &cmd_init,
-    &cmd_doctor,
-    &cmd_bench,
-    &cmd_purge,
-    &cmd_export,
-    &cmd_import,
-
-    &cmd_rehearse,
-    &cmd_logs,
-    &cmd_wait,
-
-    &cmd_help,
-    &cmd_completion,
-    &cmd_version,
-    NULL,
-};
+#define ROW(name) &cmd_##name,
+const struct cmd *const verbs_table[] = {VERBS(ROW) NULL};
 
 /* What other programs call a verb. */
 static const struct {

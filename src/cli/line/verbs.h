@@ -1,47 +1,50 @@
 /*
- * verbs.h - the verbs of dq. Each comes from its own cmd_VERB.c.
+ * verbs.h - the verbs of dq. Each comes from a cmd_VERB.c.
  */
 #ifndef DQ_CLI_LINE_VERBS_H
 #define DQ_CLI_LINE_VERBS_H
 
 #include "cli/line/cmd.h"
 
+/* All of them, in the order of `dq help`: of use, within each group. */
 /* clang-format off */
-extern const struct cmd
-    cmd_add,
-    cmd_bench,
-    cmd_cancel,
-    cmd_check,
-    cmd_completion,
-    cmd_delete,
-    cmd_doctor,
-    cmd_errors,
-    cmd_events,
-    cmd_export,
-    cmd_forecast,
-    cmd_help,
-    cmd_import,
-    cmd_init,
-    cmd_list,
-    cmd_logs,
-    cmd_pause,
-    cmd_pollers,
-    cmd_purge,
-    cmd_quiet,
-    cmd_rehearse,
-    cmd_reschedule,
-    cmd_resume,
-    cmd_retry,
-    cmd_run_now,
-    cmd_show,
-    cmd_stats,
-    cmd_tags,
-    cmd_top,
-    cmd_unquiet,
-    cmd_version,
-    cmd_wait,
-    cmd_why;
+#define VERBS(X) \
+    X(list) \
+    X(show) \
+    X(why) \
+    X(errors) \
+    X(tags) \
+    X(stats) \
+    X(top) \
+    X(events) \
+    X(forecast) \
+    X(check) \
+    X(pollers) \
+    X(add) \
+    X(cancel) \
+    X(retry) \
+    X(reschedule) \
+    X(run_now) \
+    X(pause) \
+    X(resume) \
+    X(quiet) \
+    X(unquiet) \
+    X(delete) \
+    X(init) \
+    X(doctor) \
+    X(bench) \
+    X(purge) \
+    X(export) \
+    X(import) \
+    X(rehearse) \
+    X(logs) \
+    X(wait) \
+    X(help) \
+    X(completion) \
+    X(version)
 /* clang-format on */
+#define VERBS_DECLARE(name) extern const struct cmd cmd_##name;
+VERBS(VERBS_DECLARE)
 
 extern const struct cmd *const verbs_table[]; /* NULL-terminated, by group */
 /* Finds a verb by name or alias. If there is none: NULL and ERR_USAGE, with the nearest name. */

@@ -332,9 +332,10 @@ static int run(struct change *ch, struct err *err)
     return rc;
 }
 
-int change_run(struct cmd_context *c, const struct change_values *v, const struct change_request *r,
-               struct err *err)
+int change_run(struct cmd_context *c, const void *values, struct err *err)
 {
+    const struct change_values *v = values;
+    const struct change_request *r = c->cmd->request;
     struct change ch = {.c = c,
                         .values = v,
                         .request = r,
@@ -346,6 +347,8 @@ int change_run(struct cmd_context *c, const struct change_values *v, const struc
                                    .moves_expiry = r->moves_expiry}};
     ch.from = ch.deletes ? TASK_FINISHED : task_transition(ch.change.event)->from;
     bool filter = select_given(&v->select) || v->select.statuses != 0 || v->limit >= 0;
+    if (r->moves_expiry && v->in_ms < 0 && !v->at.text)
+        return err_set(err, ERR_USAGE, "no new time given; use --in D or --at TIME");
     if (c->operand_count > 0 && filter)
         return err_set(err, ERR_USAGE, "ids and a filter cannot be combined");
     int rc = cmd_resolve(c, &v->at, &ch.change.expected_at, err);

@@ -40,14 +40,15 @@ struct change_request {
     int event;               /* enum task_event, or CHANGE_DELETE */
     unsigned by_default;     /* states that a filter without --status means; 0: all allowed */
     const char *verb, *past; /* "cancel", "cancelled" */
-    bool moves_expiry;       /* see struct task_change */
+    bool moves_expiry;       /* see struct task_change; a new time must then be given */
 };
-/* Changes the tasks that the operands name or, without operands, those that match the filter. Each
- * id that cannot be changed is reported on a line of its own, and the exit status is then 1; the
- * others are changed. If a filter matches more than one task, asks for confirmation, or requires -y
- * if there is no terminal. An interrupt ends the work after the step at hand. */
-int change_run(struct cmd_context *c, const struct change_values *v, const struct change_request *r,
-               struct err *err) __attribute__((warn_unused_result));
+/* The run of a verb whose request this is: changes the tasks that the operands name or, without
+ * operands, those that match the filter. Each id that cannot be changed is reported on a line of
+ * its own, and the exit status is then 1; the others are changed. If a filter matches more than one
+ * task, asks for confirmation, or requires -y if there is no terminal. An interrupt ends the work
+ * after the step at hand. */
+int change_run(struct cmd_context *c, const void *values, struct err *err)
+    __attribute__((warn_unused_result));
 
 /* Makes a change of these tasks (NULL: deletes them) in steps, with a bar of progress, and names
  * those that cannot be changed. past: "cancelled". An interrupt ends it after the step at hand:
