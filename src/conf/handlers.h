@@ -23,7 +23,7 @@ struct handler {
     bool is_glob;
     char *run;   /* a shell line; NULL when argv is given */
     char **argv; /* exec'd directly, NULL-terminated; NULL when run is given */
-    char *shell; /* absolute path, default /bin/sh: started as SHELL -c RUN */
+    char *shell; /* absolute path, started as SHELL -c RUN; NULL: /bin/sh, where run needs one */
     /* 1: one task per process, body on stdin; more: up to this many, as JSON lines */
     int batch;
     int64_t timeout_ms;    /* of one process; default 60 s */

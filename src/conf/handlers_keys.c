@@ -394,7 +394,6 @@ void handlers_keys_init(struct handler *h)
 {
     static const int permanent[] = {64, 65, 70, 76, 77, 78, 100, 112};
     *h = (struct handler){
-        .shell = mem_strdup("/bin/sh"),
         .batch = 1,
         .timeout_ms = 60000,
         .kill_grace_ms = 5000,

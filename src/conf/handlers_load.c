@@ -26,7 +26,7 @@ static void handler_copy(struct handler *h, const struct handler *defaults)
     *h = *defaults;
     h->name = h->run = NULL;
     h->argv = NULL;
-    h->shell = mem_strdup(defaults->shell);
+    h->shell = defaults->shell ? mem_strdup(defaults->shell) : NULL;
     h->cwd = mem_strdup(defaults->cwd);
     h->user = mem_strdup(defaults->user);
     h->env = mem_zero(vars + 1, sizeof(char *));

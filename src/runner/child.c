@@ -44,18 +44,23 @@ static bool switch_account(const struct child_account *a)
            syscall(SYS_setresuid, a->uid, a->uid, a->uid) == 0;
 }
 
-/* As execvp: executes the first that it can; EACCES is reported rather than ENOENT. */
+/* As execvp: executes the first that it can; EACCES is reported rather than ENOENT. What a shell
+ * says and returns if there is none, or does with a script without #!, it does itself. */
 static void exec_first(const struct child_spec *s)
 {
     int worst = ENOENT;
 
     for (const char *const *p = s->programs; *p; p++) {
         execve(*p, s->argv, s->envp);
-        if (errno != ENOENT && errno != ENOTDIR && errno != EACCES)
-            return;
         if (errno == EACCES)
             worst = EACCES;
+        else if (errno != ENOENT && errno != ENOTDIR) {
+            worst = errno;
+            break;
+        }
     }
+    if (s->shell)
+        execve(s->shell[0], s->shell, s->envp);
     errno = worst;
 }
 

@@ -27,6 +27,7 @@ struct child_spec {
     /* tried in this order, as execvp does; NULL-terminated, at least one */
     const char *const *programs;
     char *const *argv;
+    char *const *shell; /* executed instead if none of them can be; NULL: nothing is */
     char *const *envp;
     int in, out, err, reply; /* become 0, 1, 2, CHILD_REPLY; each > 3 and close-on-exec */
     const char *cwd;

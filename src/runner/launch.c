@@ -88,6 +88,7 @@ static void start(struct launcher *l, struct launch *a, struct env_room *room)
     const struct child_spec spec = {
         .programs = s->programs,
         .argv = (char *const *)a->plan->argv,
+        .shell = a->plan->words ? (char *const *)a->plan->shell : NULL,
         .envp = env_make(room, a->job, s),
         .in = a->in >= 0 ? a->in : l->null_fd,
         .out = a->out,

@@ -8,6 +8,7 @@
 
 #include "base/mem.h"
 #include "base/text.h"
+#include "base/words.h"
 
 #include <errno.h>
 #include <grp.h>
@@ -91,6 +92,8 @@ static void make_env(struct setup *p, const struct plan *plan, const struct pass
     }
     for (char **e = h->env; e && *e; e++)
         env_set(p, mem_strdup(*e));
+    if (plan->words) /* as the shell would */
+        env_set(p, mem_printf("PWD=%s", h->cwd ? h->cwd : "/"));
     env_set(p, mem_strdup("DQ_REPLY_FD=" TEXT_OF(CHILD_REPLY)));
     if (plan->config && may_read(p, plan->config))
         env_set(p, mem_printf("DQ_CONFIG=%s", plan->config));
@@ -126,23 +129,21 @@ static void make_programs(struct setup *p, const char *name)
     } while (*path++);
 }
 
+/* A shell that would only execute a program takes as long to start as a small program does. */
 static void make_argv(struct plan *p)
 {
     const struct handler *h = p->handler;
-    size_t n = 0;
 
-    if (h->run) {
-        p->argv = mem_zero(4, sizeof *p->argv);
-        p->argv[0] = h->shell;
-        p->argv[1] = "-c";
-        p->argv[2] = h->run;
+    p->argv = (const char *const *)h->argv;
+    if (!h->run)
         return;
-    }
-    while (h->argv[n])
-        n++;
-    p->argv = mem_zero(n + 1, sizeof *p->argv);
-    for (size_t i = 0; i < n; i++)
-        p->argv[i] = h->argv[i];
+    p->shell[0] = h->shell ? h->shell : "/bin/sh";
+    p->shell[1] = "-c";
+    p->shell[2] = h->run;
+    p->argv = p->shell;
+    if (!h->shell && words_split(h->run, &p->words) && p->words[0] && !strchr(p->words[0], '=') &&
+        !words_is_built_in(p->words[0]))
+        p->argv = (const char *const *)p->words;
 }
 
 static void load_groups(struct child_account *a)
@@ -236,7 +237,7 @@ void table_free(struct table *t)
     if (!t)
         return;
     for (size_t i = 0; i < t->handlers->count; i++) {
-        free(t->plans[i].argv);
+        free(t->plans[i].words);
         setup_free(t->plans[i].setup);
     }
     free(t->plans);

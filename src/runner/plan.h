@@ -28,10 +28,12 @@ struct setup {
 struct plan {
     const struct handler *handler;
     const char *default_user, *config;
-    const char **argv;   /* strings of the handler */
-    struct setup *setup; /* NULL: not looked up yet */
-    unsigned hanging;    /* starts that take long and were not given up */
-    unsigned given_up;   /* starts that were given up and are not over */
+    const char *const *argv; /* without a shell, if none is needed */
+    char **words;            /* of a text that needs none, owned; NULL: it does, or it is a list */
+    const char *shell[4];    /* SHELL -c RUN; of a list: NULL */
+    struct setup *setup;     /* NULL: not looked up yet */
+    unsigned hanging;        /* starts that take long and were not given up */
+    unsigned given_up;       /* starts that were given up and are not over */
 };
 
 struct table {

@@ -78,7 +78,8 @@ stop_all()
 # ---- dq
 
 # handlers TEXT: the handlers file.
-handlers() { printf 'handlers:\n%s\n' "$1" >"$sandbox/handlers.yaml"; }
+# With a shell for each start, which the others take, too; [DEFAULTS]: instead.
+handlers() { printf 'defaults: {%s}\nhandlers:\n%s\n' "${2-shell: /bin/sh}" "$1" >"$sandbox/handlers.yaml"; }
 # settings LINE...: more lines in dq.ini, section [dqd], until the next call.
 settings()
 {

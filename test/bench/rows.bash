@@ -12,6 +12,15 @@ b1()
     empty
     due "$n"
     record B1 dq 'dqd --once' "$(once "$n")"
+    if ! comparing; then
+        two=$("$tool/starts" "$n" 2 /bin/true)
+        four=$("$tool/starts" "$n" 4 /bin/true)
+        record B1-program limit 'posix_spawn of /bin/true' "$(printf '%s\n' "$two" "$four" | sort -n | tail -n 1)"
+    fi
+    handlers '  bench: {run: /bin/true}' ''
+    empty
+    due "$n"
+    record B1-program dq 'dqd --once' "$(once "$n")"
     comparing && return
     from=$(wall_us)
     seq "$n" | xargs -P2 -n1 sh -c :

@@ -75,7 +75,9 @@ void tool_print_rate(long count, int64_t from_steady_us)
 
 pid_t tool_start(const char *command, int in_fd, int out_fd)
 {
-    char *argv[] = {(char *)"sh", (char *)"-c", (char *)command, NULL};
+    char *shell[] = {(char *)"sh", (char *)"-c", (char *)command, NULL};
+    char *program[] = {(char *)command, NULL};
+    char **argv = *command == '/' && !strchr(command, ' ') ? program : shell;
     posix_spawn_file_actions_t actions;
     pid_t pid;
 
@@ -86,7 +88,7 @@ pid_t tool_start(const char *command, int in_fd, int out_fd)
         posix_spawn_file_actions_adddup2(&actions, out_fd, 1);
         posix_spawn_file_actions_adddup2(&actions, out_fd, 2);
     }
-    errno = posix_spawn(&pid, "/bin/sh", &actions, NULL, argv, environ);
+    errno = posix_spawn(&pid, argv == shell ? "/bin/sh" : command, &actions, NULL, argv, environ);
     if (errno)
         tool_die("posix_spawn");
     posix_spawn_file_actions_destroy(&actions);

@@ -18,8 +18,8 @@ int64_t tool_steady_us(void); /* CLOCK_MONOTONIC: for rates */
 void tool_sleep_until(int64_t wall_us);
 void tool_print_rate(long count, int64_t from_steady_us); /* "1234.5" a second, and a newline */
 
-/* Starts `sh -c command`; in_fd and out_fd become its stdin, and stdout with stderr; -1: as
- * ours. */
+/* Starts `sh -c command`, or the program if it is nothing but its path; in_fd and out_fd become its
+ * stdin, and stdout with stderr; -1: as ours. */
 pid_t tool_start(const char *command, int in_fd, int out_fd);
 /* A file with this text, to be a stdin. */
 int tool_body(const void *body, size_t size);

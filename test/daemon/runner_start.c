@@ -17,6 +17,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
 #include <pwd.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
@@ -206,6 +207,29 @@ static void list_is_executed_without_a_shell(void **state)
     rig_open(&r, "handlers:\n  t: {run: [printf, '%s|', '$(reboot)', '-rf', '; exit 3']}\n", 2);
     assert_string_equal(rig_end(&r, rig_send(&r, "t"))->output, "$(reboot)|-rf|; exit 3|");
     rig_close(&r);
+}
+
+/* As sh(1) says: what the kernel cannot execute is a script. It is where cwd says. */
+static void program_that_a_shell_could_run_is_run(void **state)
+{
+    (void)state;
+    struct rig r;
+    FILE *f = fopen("script", "w");
+
+    assert_non_null(f);
+    fputs("printf '%s|' \"$PWD\" \"$@\"\n", f);
+    assert_int_equal(fchmod(fileno(f), 0755), 0);
+    fclose(f);
+    char *dir = realpath(".", NULL), *file, *want;
+    assert_true(asprintf(&file, "handlers:\n  t: {run: ./script a 'b c', cwd: %s}\n", dir) > 0);
+    assert_true(asprintf(&want, "%s|a|b c|", dir) > 0);
+    rig_open(&r, file, 2);
+    assert_string_equal(rig_end(&r, rig_send(&r, "t"))->output, want);
+    rig_close(&r);
+    unlink("script");
+    free(dir);
+    free(file);
+    free(want);
 }
 
 static void job_that_cannot_start_is_returned_with_the_reason(void **state)
@@ -421,6 +445,7 @@ int main(void)
         cmocka_unit_test(no_descriptor_is_inherited),
         cmocka_unit_test(process_attributes),
         cmocka_unit_test(list_is_executed_without_a_shell),
+        cmocka_unit_test(program_that_a_shell_could_run_is_run),
         cmocka_unit_test(job_that_cannot_start_is_returned_with_the_reason),
         cmocka_unit_test(too_many_open_files_gives_jobs_back),
         cmocka_unit_test(descriptors_of_waiting_jobs_have_room),

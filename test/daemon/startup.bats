@@ -139,7 +139,8 @@ END
     write_handlers <<END
 handlers:
   fine: {run: [sh, -c, 'true']}
-  shell.line: {run: /nonexistent/in-a-line}
+  shell.line: {run: '/nonexistent/in-a-line && true'}
+  line: {run: /nonexistent/handler --fast}
   gone: {run: [/nonexistent/handler]}
   gone.cwd: {run: 'true', cwd: /nonexistent/dir}
   no.dir: {run: 'true', cwd: $BATS_TEST_TMPDIR/h/text}
@@ -148,13 +149,14 @@ handlers:
 END
     run dqd --check-config
     [ "$status" = 0 ]
-    [ "${#lines[@]}" = 6 ]
-    [[ ${lines[0]} == *'/handlers.yaml:4: warning: gone '*'/nonexistent/handler: No such file'* ]]
-    [[ ${lines[1]} == *':5: warning: gone.cwd '*'cwd /nonexistent/dir: No such file'* ]]
-    [[ ${lines[2]} == *':6: warning: no.dir '*'Not a directory' ]]
-    [[ ${lines[3]} == *':7: warning: text '*'is not an executable file' ]]
-    [[ ${lines[4]} == *':8: warning: name '*'no such program'* ]]
-    [[ ${lines[5]} == *'7 handlers, 5 warnings' ]]
+    [ "${#lines[@]}" = 7 ]
+    [[ ${lines[0]} == *'/handlers.yaml:4: warning: line '*'/nonexistent/handler: No such file'* ]]
+    [[ ${lines[1]} == *':5: warning: gone '*'/nonexistent/handler: No such file'* ]]
+    [[ ${lines[2]} == *':6: warning: gone.cwd '*'cwd /nonexistent/dir: No such file'* ]]
+    [[ ${lines[3]} == *':7: warning: no.dir '*'Not a directory' ]]
+    [[ ${lines[4]} == *':8: warning: text '*'is not an executable file' ]]
+    [[ ${lines[5]} == *':9: warning: name '*'no such program'* ]]
+    [[ ${lines[6]} == *'8 handlers, 6 warnings' ]]
 }
 
 @test '--check-config prints nothing on which a terminal would act' {

@@ -121,7 +121,7 @@ static char *value_text(const struct handler *h, const char *key)
     else if (strcmp(key, "permanent_exit_codes") == 0)
         put_permanent(&b, h);
     else if (strcmp(key, "shell") == 0)
-        buf_str(&b, h->shell);
+        buf_str(&b, h->shell ? h->shell : "/bin/sh");
     else if (strcmp(key, "on_lease_expiry") == 0)
         buf_str(&b, h->on_lease_expiry == HANDLER_EXPIRY_FAIL ? "fail" : "retry");
     else

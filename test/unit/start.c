@@ -44,6 +44,31 @@ static struct job *job_of(struct table *table, int stdin_fd)
     return j;
 }
 
+static void a_command_without_shell_syntax_needs_no_shell(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *run, *shell, *program;
+    } cases[] = {{"/usr/bin/cancel --fast 'a b'", NULL, "/usr/bin/cancel"},
+                 {"cancel", NULL, "cancel"},
+                 {"/usr/bin/cancel", "/bin/bash", "/bin/bash"},
+                 {"cancel | mail", NULL, "/bin/sh"},
+                 {"FAST=1 cancel", NULL, "/bin/sh"},
+                 {"exit 3", NULL, "/bin/sh"},
+                 {" ", NULL, "/bin/sh"}};
+    const struct handler kept = handler;
+
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        handler.run = (char *)(uintptr_t)cases[i].run;
+        handler.shell = (char *)(uintptr_t)cases[i].shell;
+        struct table *table = table_new(&handlers, NULL, NULL);
+        assert_string_equal(table->plans[0].argv[0], cases[i].program);
+        assert_string_equal(table->plans[0].shell[2], cases[i].run);
+        table_free(table);
+    }
+    handler = kept;
+}
+
 /* The body's descriptor is closed once: by then its number may be another file's. */
 static void start_without_descriptors_closes_the_body_once(void **state)
 {
@@ -201,6 +226,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(who_may_read_the_configuration_is_told_its_path),
+        cmocka_unit_test(a_command_without_shell_syntax_needs_no_shell),
         cmocka_unit_test(start_without_descriptors_closes_the_body_once),
         cmocka_unit_test(start_that_is_given_up_leaves_no_note),
         cmocka_unit_test(a_stream_is_read_in_turns),
