@@ -1,4 +1,4 @@
--- dq schema, migration 1: tasks, their attempts and tags, dqds and what they serve, counts, and the record of acts.
+-- dq schema, migration 1: tasks, their attempts and tags, dqds and what they serve, counts, the record of acts, and schedules.
 -- compat: 1
 --
 -- `dq init` applies these files in order; `dq init --print-sql` prints them for a DBA. Statements end with ";" at the end of a
@@ -46,6 +46,7 @@ CREATE TABLE IF NOT EXISTS dq_task (
   expires_time datetime(3) NULL COMMENT 'it is not started from then on, but cancelled; NULL: never, or the handler decides',
   again_time datetime(3) NULL COMMENT 'it was added again while it runs: when it is due once this run has ended',
   again_body longblob NULL COMMENT 'its body then',
+  missed_slots int unsigned NULL COMMENT 'a schedule added it, and task_key is NAME@SLOT: how many missed slots it stands for, too',
   PRIMARY KEY (id),
   KEY due (status, tag, expected_time),
   UNIQUE KEY live_key (task_key, tag, live)
@@ -195,3 +196,55 @@ CREATE TABLE IF NOT EXISTS dq_output (
   chunk mediumblob NULL,
   PRIMARY KEY (task_id, task_version, seq)
 ) ENGINE=InnoDB ROW_FORMAT=DYNAMIC COMMENT='dq: output of running attempts, written only while someone follows it';
+
+-- What is to be added when. Any dqd adds the tasks.
+CREATE TABLE IF NOT EXISTS dq_schedule (
+  name varchar(128) CHARACTER SET utf8mb4 COLLATE utf8mb4_bin NOT NULL,
+  owner varchar(255) CHARACTER SET utf8mb4 COLLATE utf8mb4_bin NULL COMMENT 'of dq schedule apply, which deletes only what the same owner applied',
+  tag varchar(128) CHARACTER SET utf8mb4 COLLATE utf8mb4_bin NOT NULL COMMENT 'of its tasks',
+  message_body blob NOT NULL COMMENT 'of its tasks',
+  kind tinyint unsigned NOT NULL COMMENT '0 cron, 1 every, 2 gap',
+  expression varchar(1000) CHARACTER SET utf8mb4 COLLATE utf8mb4_bin NOT NULL COMMENT 'of cron, or a duration',
+  zone varchar(64) CHARACTER SET ascii COLLATE ascii_bin NOT NULL DEFAULT 'UTC',
+  from_time datetime(3) NULL COMMENT 'it has no slots before',
+  to_time datetime(3) NULL COMMENT 'it has no slots after',
+  spread bigint unsigned NOT NULL DEFAULT 0 COMMENT 'ms; its tasks are due at a place of its own within so long after their slots',
+  catch_up tinyint unsigned NOT NULL DEFAULT 1 COMMENT 'missed slots: 0 skip, 1 latest, 2 all',
+  catch_up_within bigint unsigned NOT NULL DEFAULT 0 COMMENT 'ms; older missed slots are skipped; 0: latest has a period, a day at most',
+  overlap tinyint unsigned NOT NULL DEFAULT 0 COMMENT 'if the last run has not ended: 0 skip, 1 one may wait, 2 allow, 3 replace',
+  expires bigint unsigned NOT NULL DEFAULT 0 COMMENT 'ms after they are due, its tasks are not started any more; 0: with the next slot',
+  alarm_after bigint unsigned NOT NULL DEFAULT 0 COMMENT 'ms after a slot; 0: a period, 5 minutes at least',
+  paused_time datetime(3) NULL COMMENT 'since when its slots are skipped',
+  paused_by varchar(255) CHARACTER SET utf8mb4 COLLATE utf8mb4_bin NULL,
+  pause_reason varchar(255) CHARACTER SET utf8mb4 COLLATE utf8mb4_bin NULL,
+  version bigint unsigned NOT NULL DEFAULT 0 COMMENT '+1 with each change and each decision',
+  next_slot datetime(3) NULL COMMENT 'the first one that is not decided; NULL: there is none',
+  last_slot datetime(3) NULL COMMENT 'the last one that ran',
+  missed int unsigned NOT NULL DEFAULT 0 COMMENT 'slots since then that did not run, but for those of pauses',
+  zone_version varchar(32) CHARACTER SET ascii COLLATE ascii_bin NOT NULL DEFAULT '' COMMENT 'of the time zones by which next_slot was computed',
+  zone_digest bigint unsigned NOT NULL DEFAULT 0 COMMENT 'of the file of that zone',
+  create_time datetime(3) NOT NULL,
+  update_time datetime(3) NOT NULL COMMENT 'last change by a person',
+  actor varchar(255) CHARACTER SET utf8mb4 COLLATE utf8mb4_bin NOT NULL COMMENT 'who made it',
+  PRIMARY KEY (name),
+  KEY next_slot (next_slot)
+) ENGINE=InnoDB ROW_FORMAT=DYNAMIC COMMENT='dq: one row a schedule';
+
+-- What became of each slot.
+CREATE TABLE IF NOT EXISTS dq_slot (
+  name varchar(128) CHARACTER SET utf8mb4 COLLATE utf8mb4_bin NOT NULL COMMENT 'of the schedule, which may have been deleted',
+  slot datetime(3) NOT NULL,
+  slots int unsigned NOT NULL DEFAULT 1 COMMENT 'so many in a row, from this one on, had the same decision at once',
+  decision tinyint unsigned NOT NULL COMMENT '0 ran, 1 late, 2 skipped-overlap, 3 skipped-missed, 4 skipped-paused, 5 refused, 6 by-hand',
+  missed int unsigned NOT NULL DEFAULT 0 COMMENT 'of one that ran: the slots before it that it stands for, too',
+  decide_time datetime(3) NOT NULL,
+  is_open tinyint unsigned NULL COMMENT '1 until it is known here how its run ended, else NULL',
+  task_id bigint unsigned NULL COMMENT 'NULL: none, or not known yet: its key is NAME@SLOT',
+  start_time datetime(3) NULL COMMENT 'of the last attempt',
+  finish_time datetime(3) NULL,
+  result tinyint unsigned NULL COMMENT 'status of the task in the end; NULL: not known',
+  exit_code smallint unsigned NULL,
+  error varchar(255) CHARACTER SET utf8mb4 COLLATE utf8mb4_bin NULL,
+  PRIMARY KEY (name, slot),
+  KEY is_open (is_open, decide_time)
+) ENGINE=InnoDB ROW_FORMAT=DYNAMIC COMMENT='dq: slots of schedules, kept for 90 days';

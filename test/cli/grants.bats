@@ -68,7 +68,7 @@ refused()
     denied producer "CALL dq_add('t', NULL, '', 0, @id)" 'UPDATE dq_task SET status = 1'
 }
 
-@test 'dq_worker: dqd runs tasks, but adds none and changes no table' {
+@test 'dq_worker: dqd runs tasks, adds none but those of schedules, and changes no table' {
     write_handlers <<<"handlers: {t: {run: 'echo hi; until [ -e $BATS_TEST_TMPDIR/go ]; do sleep 0.05; done'}}"
     id=$(dq -q add t)
     sql "INSERT INTO dq_output (task_id, task_version, seq, until_time) VALUES ($id, 1, 0, '9999-12-31');

@@ -66,6 +66,8 @@ int harness_setup(void **state)
     run(db, "DELETE FROM dq_handler");
     run(db, "DELETE FROM dq_rest");
     run(db, "DELETE FROM dq_event");
+    run(db, "DELETE FROM dq_schedule");
+    run(db, "DELETE FROM dq_slot");
     return 0;
 }
 

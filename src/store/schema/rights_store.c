@@ -28,7 +28,8 @@ static const struct right {
     {"SELECT on dq_meta", "SELECT value FROM dq_meta", ALL},
     {"SELECT on dq_task", "SELECT id, tag, status FROM dq_task", ALL},
     {"SELECT on bodies", "SELECT message_body, output FROM dq_task", WORKING},
-    {"INSERT on dq_task", "INSERT INTO dq_task (tag) VALUES ('')", ROLE(RIGHTS_PRODUCER) | ROLE(RIGHTS_OPERATOR)},
+    {"INSERT on dq_task", "INSERT INTO dq_task (attempt) VALUES (0)", ROLE(RIGHTS_PRODUCER) | ROLE(RIGHTS_OPERATOR)},
+    {"INSERT on dq_task", "INSERT INTO dq_task (missed_slots) VALUES (0)", ROLE(RIGHTS_WORKER)},
     {"UPDATE on dq_task", "UPDATE dq_task SET version = 0 WHERE id = 0", WORKING},
     {"DELETE on dq_task", "DELETE FROM dq_task WHERE id = 0", WORKING},
     {"SELECT on dq_attempt", "SELECT output FROM dq_attempt", WORKING},
@@ -59,6 +60,14 @@ static const struct right {
     {"INSERT on dq_output", "INSERT INTO dq_output (seq) VALUES (0)", WORKING},
     {"UPDATE on dq_output", "UPDATE dq_output SET until_time = NULL WHERE task_id = 0", WORKING},
     {"DELETE on dq_output", "DELETE FROM dq_output WHERE task_id = 0", ROLE(RIGHTS_WORKER)},
+    {"SELECT on dq_schedule", "SELECT name FROM dq_schedule", READING},
+    {"INSERT on dq_schedule", "INSERT INTO dq_schedule (name) VALUES ('')", ROLE(RIGHTS_OPERATOR)},
+    {"UPDATE on dq_schedule", "UPDATE dq_schedule SET missed = 0 WHERE name = ''", WORKING},
+    {"DELETE on dq_schedule", "DELETE FROM dq_schedule WHERE name = ''", ROLE(RIGHTS_OPERATOR)},
+    {"SELECT on dq_slot", "SELECT slot FROM dq_slot", READING},
+    {"INSERT on dq_slot", "INSERT INTO dq_slot (name) VALUES ('')", WORKING},
+    {"UPDATE on dq_slot", "UPDATE dq_slot SET missed = 0 WHERE name = ''", WORKING},
+    {"DELETE on dq_slot", "DELETE FROM dq_slot WHERE name = ''", ROLE(RIGHTS_WORKER)},
     /* clang-format on */
 };
 

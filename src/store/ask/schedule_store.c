@@ -1,0 +1,311 @@
+/*
+ * schedule_store.c - see schedule_store.h. Invariant: the next slot of a schedule never becomes one
+ * that has been decided.
+ */
+#include "store/ask/schedule_store.h"
+#include "base/mem.h"
+#include "store/db/columns.h"
+#include "store/db/db_put.h"
+#include "store/row/field.h"
+#include "store/row/sql.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/param.h>
+
+#define CHANGE_TRIES 3 /* a dqd may decide slots of these schedules at the same time */
+
+int schedule_store_list(struct db *db, const struct schedule_filter *f, struct schedule **ret,
+                        size_t *ret_count, int64_t *ret_now_at, struct err *err)
+{
+    struct schedule *all = NULL;
+    struct buf tail = BUF_INIT;
+    size_t count = 0, kept = 0;
+    int64_t now_at = 0;
+
+    if (f->owner) {
+        buf_str(&tail, " WHERE c.owner = ");
+        db_put_text(&tail, f->owner);
+    }
+    buf_str(&tail, " ORDER BY c.name");
+    if (f->most && !f->glob)
+        buf_printf(&tail, " LIMIT %zu", f->most);
+    int rc = db_now(db, &now_at, err);
+    if (rc == 0)
+        rc = schedule_row_list(db, tail.data, f->bodies, true, &all, &count, err);
+    buf_done(&tail);
+    for (size_t i = 0; i < count; i++) {
+        if ((!f->glob || task_tag_glob(f->glob, all[i].name)) && (!f->most || kept < f->most)) {
+            struct schedule swap = all[kept];
+            all[kept++] = all[i];
+            all[i] = swap;
+        }
+    }
+    for (size_t i = kept; i < count; i++)
+        schedule_row_done(&all[i]);
+    if (rc < 0)
+        return rc;
+    *ret = all;
+    *ret_count = kept;
+    *ret_now_at = now_at;
+    return 0;
+}
+
+/* Reads one, and locks it if that is wanted; then without its runs. 1, or 0 if there is none. */
+static int read_one(struct db *db, const char *name, bool lock, struct schedule *ret,
+                    struct err *err)
+{
+    struct schedule *rows = NULL;
+    struct buf tail = BUF_INIT;
+    size_t count = 0;
+
+    buf_str(&tail, " WHERE c.name = ");
+    db_put_text(&tail, name);
+    buf_str(&tail, lock ? " FOR UPDATE" : "");
+    int rc = schedule_row_list(db, tail.data, true, !lock, &rows, &count, err);
+    buf_done(&tail);
+    if (count)
+        *ret = rows[0];
+    free(rows);
+    return rc < 0 ? rc : count > 0;
+}
+
+int schedule_store_find(struct db *db, const char *name, struct schedule *ret, struct err *err)
+{
+    return read_one(db, name, false, ret, err);
+}
+
+/* The first slot behind now, and behind all that have been decided: the server's clock may have
+ * been set back. */
+static int first_slot(struct db *db, const struct schedule *s, const struct timetable *t,
+                      int64_t now_at, int64_t *ret_at, struct err *err)
+{
+    struct buf sql = BUF_INIT;
+    int64_t decided_at = TASK_TIME_NONE;
+
+    if (s->kind == TIMETABLE_GAP) {
+        *ret_at = MAX(now_at, s->from_at);
+        return 0;
+    }
+    buf_str(&sql, "SELECT MAX(slot) FROM dq_slot WHERE name = ");
+    db_put_text(&sql, s->name);
+    int rc = db_first(db, &sql, COLUMNS_ONE, sql_take_time, &decided_at, err);
+    buf_done(&sql);
+    if (!timetable_next(t, MAX(now_at, decided_at), ret_at, NULL))
+        *ret_at = TASK_TIME_NONE;
+    return rc < 0 ? rc : 0;
+}
+
+static void put_next(struct buf *sql, const struct timetable *t, int64_t next_at)
+{
+    buf_str(sql, "next_slot = ");
+    db_put_time(sql, next_at);
+    buf_str(sql, ", zone_version = ");
+    db_put_text(sql, timetable_zone_version());
+    buf_printf(sql, ", zone_digest = %" PRIu64, timetable_zone_digest(t));
+}
+
+static int write_set(struct db *db, const struct schedule_change *c, const struct timetable *t,
+                     const char *actor, struct err *err)
+{
+    struct db_statement st = DB_STATEMENT_INIT;
+    uint64_t rows;
+
+    buf_str(&st.sql, c->existed ? "UPDATE dq_schedule SET " : "INSERT INTO dq_schedule SET ");
+    for (unsigned i = c->existed ? 1 : 0; i < SCHEDULE_ROW_SET_END; i++) {
+        buf_printf(&st.sql, "%s = ", schedule_row_columns[i].sql);
+        if (i == SCHEDULE_ROW_body)
+            db_statement_put(&st, c->set->body ? c->set->body : "", c->set->body_size);
+        else
+            field_put_values(&st, &schedule_row_columns[i], 1, c->set);
+        buf_str(&st.sql, ", ");
+    }
+    if (!c->existed || c->changed & SCHEDULE_ROW_TIMING) {
+        put_next(&st.sql, t, c->next_at);
+        buf_str(&st.sql, ", ");
+    }
+    if (!c->existed)
+        buf_str(&st.sql, "create_time = UTC_TIMESTAMP(3), ");
+    buf_str(&st.sql, "version = version + 1, update_time = UTC_TIMESTAMP(3), actor = ");
+    db_put_text(&st.sql, actor);
+    if (c->existed) {
+        buf_str(&st.sql, " WHERE name = ");
+        db_put_text(&st.sql, c->set->name);
+    }
+    int rc = db_statement_exec(db, &st, &rows, err);
+    db_statement_done(&st);
+    return rc;
+}
+
+static int set_one(struct db *db, struct schedule_change *c, const char *actor, int64_t now_at,
+                   struct err *err)
+{
+    struct timetable *t = schedule_row_timetable(c->set, err);
+
+    if (!t)
+        return ERR_DATA;
+    c->changed = c->existed ? schedule_row_differs(&c->old, c->set) : UINT_MAX;
+    c->next_at = c->old.next_at;
+    int rc = !c->changed || !(c->changed & SCHEDULE_ROW_TIMING)
+                 ? 0
+                 : first_slot(db, c->set, t, now_at, &c->next_at, err);
+    if (rc == 0 && c->changed)
+        rc = write_set(db, c, t, actor, err);
+    timetable_free(t);
+    return rc;
+}
+
+static int delete_one(struct db *db, struct schedule_change *c, struct err *err)
+{
+    struct buf sql = BUF_INIT;
+
+    c->changed = c->existed ? UINT_MAX : 0;
+    if (!c->existed)
+        return 0;
+    buf_str(&sql, "DELETE FROM dq_schedule WHERE name = ");
+    db_put_text(&sql, c->name);
+    int rc = db_exec(db, &sql, NULL, err);
+    buf_done(&sql);
+    return rc;
+}
+
+static int change_one(struct db *db, struct schedule_change *c, const char *actor, int64_t now_at,
+                      struct err *err)
+{
+    const char *name = c->set ? c->set->name : c->name;
+    int rc = read_one(db, name, true, &c->old, err);
+
+    if (rc < 0)
+        return rc;
+    c->existed = rc > 0;
+    if (c->set && c->existed && c->only_new)
+        rc = err_set(err, ERR_DUPLICATE, "it exists already");
+    else
+        rc = c->set ? set_one(db, c, actor, now_at, err) : delete_one(db, c, err);
+    return rc < 0 ? err_prefix(err, "schedule %s", name) : 0;
+}
+
+void schedule_store_change_done(struct schedule_change *changes, size_t count)
+{
+    for (size_t i = 0; i < count; i++) {
+        schedule_row_done(&changes[i].old);
+        changes[i].old = (struct schedule){0};
+    }
+}
+
+static int change_all(struct db *db, struct schedule_change *changes, size_t count,
+                      const struct event_act *act, size_t *ret_bad, struct err *err)
+{
+    unsigned changed = 0;
+    int64_t now_at = 0;
+    int rc = db_begin(db, err);
+
+    if (rc < 0)
+        return rc;
+    rc = db_now(db, &now_at, err);
+    for (size_t i = 0; rc == 0 && i < count; i++) {
+        rc = change_one(db, &changes[i], act->actor, now_at, err);
+        changed |= changes[i].changed;
+        if (rc == ERR_DATA || rc == ERR_DUPLICATE)
+            *ret_bad = i;
+    }
+    if (rc == 0 && changed)
+        rc = event_store_add(db, act, NULL, 0, err);
+    const bool sent = rc == 0;
+    rc = db_end(db, rc, err);
+    if (sent && rc == ERR_LOST)
+        err_set(err, rc, "%s; it is not known whether that was stored: running it again is safe",
+                err->text);
+    return rc;
+}
+
+int schedule_store_change(struct db *db, struct schedule_change *changes, size_t count,
+                          const struct event_act *act, size_t *ret_bad, struct err *err)
+{
+    int rc = ERR_TRANSIENT;
+
+    for (int tries = 0; rc == ERR_TRANSIENT && tries < CHANGE_TRIES; tries++) {
+        schedule_store_change_done(changes, count);
+        *ret_bad = SIZE_MAX;
+        rc = change_all(db, changes, count, act, ret_bad, err);
+    }
+    return rc;
+}
+
+static int write_pause(struct db *db, const char *name, const char *reason, const char *actor,
+                       struct err *err)
+{
+    struct buf sql = BUF_INIT;
+
+    buf_str(&sql, "UPDATE dq_schedule SET paused_time = UTC_TIMESTAMP(3), paused_by = ");
+    db_put_text(&sql, actor);
+    buf_str(&sql, ", pause_reason = ");
+    db_put_text(&sql, reason);
+    buf_str(&sql, ", version = version + 1 WHERE name = ");
+    db_put_text(&sql, name);
+    int rc = db_exec(db, &sql, NULL, err);
+    buf_done(&sql);
+    return rc;
+}
+
+static int write_resume(struct db *db, const struct schedule *s, struct err *err)
+{
+    struct timetable *t = schedule_row_timetable(s, err);
+    struct buf sql = BUF_INIT;
+    int64_t now_at = 0, next_at = s->next_at;
+
+    if (!t)
+        return ERR_DATA;
+    int rc = db_now(db, &now_at, err);
+    if (rc == 0 && next_at <= now_at)
+        rc = first_slot(db, s, t, now_at, &next_at, err);
+    buf_str(&sql, "UPDATE dq_schedule SET ");
+    put_next(&sql, t, next_at);
+    buf_str(&sql, ", paused_time = NULL, paused_by = NULL, pause_reason = NULL,"
+                  " version = version + 1 WHERE name = ");
+    db_put_text(&sql, s->name);
+    if (rc == 0)
+        rc = db_exec(db, &sql, NULL, err);
+    buf_done(&sql);
+    timetable_free(t);
+    return rc;
+}
+
+/* 1: changed, 0: it is so already. */
+static int pause_or_resume(struct db *db, const char *name, bool pause, const char *reason,
+                           const struct event_act *act, struct err *err)
+{
+    struct schedule s = {0};
+    int rc = db_begin(db, err);
+    bool changes = false;
+
+    if (rc < 0)
+        return rc;
+    rc = read_one(db, name, true, &s, err);
+    if (rc == 0)
+        rc = err_set(err, ERR_NOT_FOUND, "schedule %s does not exist", name);
+    if (rc > 0) {
+        changes = (s.paused_at == TASK_TIME_NONE) == pause;
+        rc = !changes ? 0
+             : pause  ? write_pause(db, name, reason, act->actor, err)
+                      : write_resume(db, &s, err);
+    }
+    if (rc == 0 && changes)
+        rc = event_store_add(db, act, NULL, 0, err);
+    rc = db_end(db, rc, err);
+    schedule_row_done(&s);
+    return rc < 0 ? rc : changes;
+}
+
+int schedule_store_pause(struct db *db, const char *name, const char *reason,
+                         const struct event_act *act, struct err *err)
+{
+    return pause_or_resume(db, name, true, reason, act, err);
+}
+
+int schedule_store_resume(struct db *db, const char *name, const struct event_act *act,
+                          struct err *err)
+{
+    return pause_or_resume(db, name, false, NULL, act, err);
+}

@@ -1,0 +1,113 @@
+/*
+ * schedule_row.c - see schedule_row.h. Invariant: the columns stand in one list, from which the
+ * statements that read and write them come.
+ */
+#include "store/fleet/schedule_row.h"
+#include "base/mem.h"
+#include "store/row/field.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#define COLUMN_ROW(...) COLUMN_UNSHOWN(schedule, __VA_ARGS__),
+const struct column schedule_row_columns[] = {
+    SCHEDULE_ROW_SET(COLUMN_ROW) SCHEDULE_ROW_STATE(COLUMN_ROW) SCHEDULE_ROW_RUNS(COLUMN_ROW)};
+#define COUNT_ONE(...) +1
+enum {
+    OWN = SCHEDULE_ROW_SET_END SCHEDULE_ROW_STATE(COUNT_ONE),
+    ALL = OWN SCHEDULE_ROW_RUNS(COUNT_ONE)
+};
+static const struct field_table table = {schedule_row_columns, ALL, sizeof(struct schedule)};
+
+struct listing {
+    struct schedule *rows;
+    size_t count, cap, columns;
+};
+
+static int take_row(const struct db_rows *r, void *arg, struct err *err)
+{
+    struct listing *l = arg;
+
+    (void)err;
+    MEM_ROOM(l->rows, l->count, l->cap);
+    struct schedule *s = &l->rows[l->count++];
+    *s = (struct schedule){.last_status = -1,
+                           .last_exit = -1,
+                           .started_at = TASK_TIME_NONE,
+                           .finished_at = TASK_TIME_NONE,
+                           .done_at = TASK_TIME_NONE};
+    field_read_all(r, schedule_row_columns, l->columns, s);
+    return 0;
+}
+
+int schedule_row_list(struct db *db, const char *tail, bool bodies, bool runs,
+                      struct schedule **ret, size_t *ret_count, struct err *err)
+{
+    struct listing l = {.columns = runs ? ALL : OWN};
+    struct buf sql = BUF_INIT;
+
+    buf_str(&sql, "SELECT ");
+    field_put_names(&sql, "c.", schedule_row_columns, SCHEDULE_ROW_body);
+    buf_str(&sql, bodies ? ", c.message_body, " : ", NULL, ");
+    field_put_names(&sql, "c.", schedule_row_columns + SCHEDULE_ROW_body + 1,
+                    OWN - SCHEDULE_ROW_body - 1);
+    buf_str(&sql, runs ? ", " : "");
+    if (runs)
+        field_put_names(&sql, "", schedule_row_columns + OWN, ALL - OWN);
+    buf_printf(&sql, " FROM %s%s", runs ? SCHEDULE_ROW_JOIN : "dq_schedule c", tail);
+    int rc = db_each_streamed(db, &sql, (unsigned)l.columns, take_row, &l, err);
+    buf_done(&sql);
+    if (rc < 0) {
+        schedule_row_free(l.rows, l.count);
+        return rc;
+    }
+    *ret = l.rows;
+    *ret_count = l.count;
+    return 0;
+}
+
+void schedule_row_free(struct schedule *rows, size_t count)
+{
+    field_free(&table, rows, count);
+}
+
+void schedule_row_done(struct schedule *s)
+{
+    field_done(&table, s, 1);
+}
+
+struct timetable *schedule_row_timetable(const struct schedule *s, struct err *err)
+{
+    return timetable_new(&(struct timetable_spec){.kind = (enum timetable_kind)s->kind,
+                                                  .expression = s->expression,
+                                                  .zone = s->zone,
+                                                  .from_at = s->from_at,
+                                                  .to_at = s->to_at},
+                         err);
+}
+
+/* As literals: what would be stored. */
+unsigned schedule_row_differs(const struct schedule *a, const struct schedule *b)
+{
+    struct db_statement left = DB_STATEMENT_INIT, right = DB_STATEMENT_INIT;
+    unsigned differ = 0;
+
+    for (unsigned c = 0; c < SCHEDULE_ROW_SET_END; c++) {
+        db_statement_cut(&left, 0, 0);
+        db_statement_cut(&right, 0, 0);
+        if (c != SCHEDULE_ROW_body) {
+            field_put_values(&left, &schedule_row_columns[c], 1, a);
+            field_put_values(&right, &schedule_row_columns[c], 1, b);
+        } else {
+            buf_add(&left.sql, a->body, a->body_size);
+            buf_add(&right.sql, b->body, b->body_size);
+        }
+        differ |= (left.sql.len != right.sql.len ||
+                   (left.sql.len && memcmp(left.sql.data, right.sql.data, left.sql.len) != 0))
+                      ? 1u << c
+                      : 0u;
+    }
+    db_statement_done(&left);
+    db_statement_done(&right);
+    return differ;
+}

@@ -1,0 +1,187 @@
+/* Schedules: set, read, paused, deleted. */
+#include "harness.h"
+#include "store/ask/schedule_store.h"
+
+#include <limits.h>
+#include <stdlib.h>
+
+static const struct event_act act = {.token = {1}, .actor = "alice@db1", .verb = "schedule-set"};
+static struct schedule found;
+
+static struct schedule every(char *name, char *expression)
+{
+    static char tag[] = "t", zone[] = "UTC", body[] = "b\0b";
+
+    return (struct schedule){.name = name,
+                             .tag = tag,
+                             .body = body,
+                             .body_size = 3,
+                             .kind = TIMETABLE_EVERY,
+                             .expression = expression,
+                             .zone = zone,
+                             .from_at = TASK_TIME_NONE,
+                             .to_at = TASK_TIME_NONE,
+                             .catch_up = SLOT_CATCH_UP_LATEST};
+}
+
+/* Makes one change, forgets what was there before, and finds what is there now. */
+static struct schedule_change change(const struct schedule *set, const char *name)
+{
+    struct schedule_change c = {.set = set, .name = name};
+    size_t bad;
+
+    run(db, "DELETE FROM dq_event");
+    ok(schedule_store_change(db, &c, 1, &act, &bad, &err));
+    assert_true(bad == SIZE_MAX);
+    schedule_store_change_done(&c, 1);
+    schedule_row_done(&found);
+    found = (struct schedule){0};
+    if (set)
+        assert_int_equal(ok(schedule_store_find(db, set->name, &found, &err)), 1);
+    return c;
+}
+
+static int64_t now(void)
+{
+    int64_t at;
+
+    ok(db_now(db, &at, &err));
+    return at;
+}
+
+static void a_schedule_is_set_and_says_what_has_changed(void **state)
+{
+    char name[] = "backup", hourly[] = "1h", daily[] = "1d", tag[] = "other", owner[] = "me";
+    struct schedule s = every(name, hourly);
+    (void)state;
+
+    struct schedule_change c = change(&s, NULL);
+    assert_false(c.existed);
+    assert_true(c.changed == UINT_MAX);
+    assert_in_range(c.next_at - now(), 0, WHEN_HOUR);
+    assert_int_equal(c.next_at % WHEN_HOUR, 0);
+    assert_true(found.next_at == c.next_at && found.last_at == TASK_TIME_NONE);
+    assert_int_equal(found.version, 1);
+    assert_int_equal(found.body_size, 3);
+    assert_memory_equal(found.body, "b\0b", 3);
+    assert_string_equal(found.actor, "alice@db1");
+    assert_null(found.owner);
+    assert_int_equal(found.last_status, -1);
+    assert_int_equal(schedule_row_differs(&found, &s), 0);
+    assert_int_equal(number(db, "SELECT COUNT(*) FROM dq_event WHERE verb = 'schedule-set'"), 1);
+
+    c = change(&s, NULL);
+    assert_true(c.existed && c.changed == 0);
+    assert_int_equal(found.version, 1);
+    assert_int_equal(number(db, "SELECT COUNT(*) FROM dq_event"), 0);
+
+    /* what does not change when its slots are leaves the next one alone */
+    run(db, "UPDATE dq_schedule SET next_slot = '2020-01-01'");
+    s.tag = tag;
+    s.owner = owner;
+    c = change(&s, NULL);
+    assert_int_equal(c.changed, 1u << SCHEDULE_ROW_tag | 1u << SCHEDULE_ROW_owner);
+    assert_int_equal(found.version, 2);
+    assert_true(found.next_at < now());
+    s.expression = daily;
+    c = change(&s, NULL);
+    assert_int_equal(c.changed, 1u << SCHEDULE_ROW_expression);
+    assert_int_equal(found.next_at % WHEN_DAY, 0);
+    assert_in_range(found.next_at - now(), 0, WHEN_DAY);
+}
+
+/* The server's clock was set back: a slot that has been decided is still ahead. */
+static void a_slot_that_was_decided_does_not_come_again(void **state)
+{
+    char name[] = "backup", hourly[] = "1h", half[] = "30m";
+    struct schedule s = every(name, hourly);
+    (void)state;
+
+    int64_t first_at = change(&s, NULL).next_at;
+    run(db, "INSERT INTO dq_slot (name, slot, decision, decide_time)"
+            " SELECT name, next_slot, 0, UTC_TIMESTAMP(3) FROM dq_schedule");
+    s.expression = half;
+    assert_int_equal(change(&s, NULL).next_at - first_at, WHEN_HOUR / 2);
+    change(NULL, name);
+    assert_int_equal(change(&s, NULL).next_at - first_at, WHEN_HOUR / 2);
+}
+
+static void several_changes_are_made_together_or_not_at_all(void **state)
+{
+    char name[] = "a", more[] = "b", third[] = "c", hourly[] = "1h", wrong[] = "1 parsec";
+    struct schedule a = every(name, hourly), b = every(more, hourly), c = every(third, wrong);
+    struct schedule_change all[] = {{.name = name}, {.set = &b}, {.set = &c}};
+    struct schedule *list;
+    size_t bad, count;
+    int64_t now_at;
+    (void)state;
+
+    change(&a, NULL);
+    assert_int_equal(schedule_store_change(db, all, 3, &act, &bad, &err), ERR_DATA);
+    assert_int_equal(bad, 2);
+    assert_non_null(strstr(err.text, "schedule c: "));
+    assert_int_equal(number(db, "SELECT COUNT(*) FROM dq_schedule WHERE name = 'a'"), 1);
+    c.expression = hourly;
+    run(db, "DELETE FROM dq_event");
+    ok(schedule_store_change(db, all, 3, &act, &bad, &err));
+    assert_true(all[0].existed && !all[1].existed);
+    assert_string_equal(all[0].old.name, "a");
+    schedule_store_change_done(all, 3);
+    ok(schedule_store_list(db, &(struct schedule_filter){.glob = "*"}, &list, &count, &now_at,
+                           &err));
+    assert_int_equal(count, 2);
+    assert_string_equal(list[0].name, "b");
+    assert_null(list[0].body);
+    assert_in_range(list[0].next_at - now_at, 0, WHEN_HOUR);
+    schedule_row_free(list, count);
+    ok(schedule_store_list(db, &(struct schedule_filter){.glob = "c", .most = 1, .bodies = true},
+                           &list, &count, &now_at, &err));
+    assert_int_equal(count, 1);
+    assert_string_equal(list[0].name, "c");
+    assert_non_null(list[0].body);
+    schedule_row_free(list, count);
+    all[1].only_new = true;
+    assert_int_equal(schedule_store_change(db, all + 1, 2, &act, &bad, &err), ERR_DUPLICATE);
+    assert_int_equal(bad, 0);
+    schedule_store_change_done(all, 3);
+}
+
+static void the_slots_of_a_pause_are_not_caught_up(void **state)
+{
+    char name[] = "backup", hourly[] = "1h";
+    struct schedule s = every(name, hourly);
+    (void)state;
+
+    assert_int_equal(schedule_store_pause(db, name, NULL, &act, &err), ERR_NOT_FOUND);
+    assert_non_null(strstr(err.text, "schedule backup does not exist"));
+    change(&s, NULL);
+    run(db, "DELETE FROM dq_event");
+    assert_int_equal(ok(schedule_store_pause(db, name, "holiday", &act, &err)), 1);
+    assert_int_equal(ok(schedule_store_pause(db, name, NULL, &act, &err)), 0);
+    schedule_row_done(&found);
+    ok(schedule_store_find(db, name, &found, &err));
+    assert_string_equal(found.pause_reason, "holiday");
+    assert_in_range(now() - found.paused_at, 0, WHEN_MINUTE);
+    run(db, "UPDATE dq_schedule SET next_slot = next_slot - INTERVAL 5 HOUR");
+    run(db, "DELETE FROM dq_event");
+    assert_int_equal(ok(schedule_store_resume(db, name, &act, &err)), 1);
+    assert_int_equal(ok(schedule_store_resume(db, name, &act, &err)), 0);
+    schedule_row_done(&found);
+    ok(schedule_store_find(db, name, &found, &err));
+    assert_true(found.paused_at == TASK_TIME_NONE && !found.paused_by && !found.pause_reason);
+    assert_in_range(found.next_at - now(), 0, WHEN_HOUR);
+    assert_int_equal(number(db, "SELECT COUNT(*) FROM dq_event"), 1);
+    schedule_row_done(&found);
+    found = (struct schedule){0};
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup(a_schedule_is_set_and_says_what_has_changed, harness_setup),
+        cmocka_unit_test_setup(a_slot_that_was_decided_does_not_come_again, harness_setup),
+        cmocka_unit_test_setup(several_changes_are_made_together_or_not_at_all, harness_setup),
+        cmocka_unit_test_setup(the_slots_of_a_pause_are_not_caught_up, harness_setup),
+    };
+    return cmocka_run_group_tests(tests, harness_group, harness_group_end);
+}
