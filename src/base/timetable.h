@@ -37,7 +37,12 @@ struct timetable *timetable_new(const struct timetable_spec *spec, struct err *e
     __attribute__((warn_unused_result));
 void timetable_free(struct timetable *t);
 
-/* How a slot came about if the clock is changed. */
+/* Changes of the clock, as Debian's cron(8) takes them. Fixed times, of an expression whose minute
+ * and hour do not begin with "*", come once a day: those that a clock set forward skips come
+ * together at the first instant after the gap, and those that it shows twice come at the first
+ * reading. Others follow the clock, so they do not come in the gap and come in both readings. A
+ * change of three hours or more forward, or of more than three back, is a correction, after which
+ * the new time counts for all. */
 enum timetable_shift {
     TIMETABLE_AS_WRITTEN,
     TIMETABLE_GAP_MOVED,    /* its time is skipped that day: the first instant after the gap */

@@ -5,6 +5,7 @@
 
 #include "base/civil.h"
 #include "base/mem.h"
+#include "base/text.h"
 #include "base/when.h"
 #include "base/zone_rule.h"
 
@@ -22,6 +23,7 @@
 
 struct zone {
     unsigned char *file;
+    uint64_t digest;
     /* in the file: instants of changes (8 bytes each), the type that each leads to, the types */
     const unsigned char *changes, *leads_to, *types;
     size_t change_count;
@@ -108,7 +110,7 @@ static bool is_name(const char *name, size_t len)
     return true;
 }
 
-static const char *database(void)
+const char *zone_database(void)
 {
     const char *dir = getenv("TZDIR");
     return dir && *dir ? dir : DATABASE;
@@ -133,10 +135,11 @@ struct zone *zone_new(const char *name, size_t len)
 {
     if (!is_name(name, len))
         return NULL;
-    MEM_LOCAL char *path = mem_printf("%s/%.*s", database(), (int)len, name);
+    MEM_LOCAL char *path = mem_printf("%s/%.*s", zone_database(), (int)len, name);
     struct zone *z = mem_zero(1, sizeof *z);
     z->file = mem_alloc(FILE_MAX);
     size_t size = read_file(path, z->file);
+    z->digest = text_hash(TEXT_HASH_INIT, z->file, size);
     if (!read_zone(z, size)) {
         zone_free(z);
         z = NULL;
@@ -161,19 +164,19 @@ bool zone_local_is_known(void)
     if (!zone || (!file && strpbrk(zone, "0123456789")) || !strcmp(zone, "UTC"))
         return true;
     zone += file;
-    snprintf(path, sizeof path, "%s%s%s", *zone == '/' ? "" : database(), *zone == '/' ? "" : "/",
-             zone);
+    snprintf(path, sizeof path, "%s%s%s", *zone == '/' ? "" : zone_database(),
+             *zone == '/' ? "" : "/", zone);
     return access(path, R_OK) == 0;
 }
 
 /* ---- offsets */
 
-int64_t zone_offset(const struct zone *z, int64_t at)
+/* How many changes of the file there are until then. */
+static size_t changes_until(const struct zone *z, int64_t at)
 {
-    if (!z)
-        return when_local_offset(at);
     int64_t seconds = civil_floor_div(at, WHEN_SECOND);
     size_t low = 0, high = z->change_count; /* changes[low - 1] <= seconds < changes[high] */
+
     while (low < high) {
         size_t middle = low + (high - low) / 2;
         if (get_seconds(z->changes + middle * 8) <= seconds)
@@ -181,10 +184,33 @@ int64_t zone_offset(const struct zone *z, int64_t at)
         else
             high = middle;
     }
+    return low;
+}
+
+int64_t zone_offset(const struct zone *z, int64_t at)
+{
+    if (!z)
+        return when_local_offset(at);
+    size_t low = changes_until(z, at);
     if (low == z->change_count && z->has_rule)
         return zone_rule_offset(&z->rule, at);
     const unsigned char *type = z->types + (low ? z->leads_to[low - 1] : 0) * TYPE;
     return (int32_t)get_u32(type) * WHEN_SECOND;
+}
+
+int64_t zone_next_change(const struct zone *z, int64_t at)
+{
+    size_t i = changes_until(z, at);
+
+    if (i == z->change_count)
+        return z->has_rule ? zone_rule_next_change(&z->rule, at) : INT64_MAX;
+    int64_t seconds = get_seconds(z->changes + i * 8);
+    return seconds > WHEN_AT_MAX / WHEN_SECOND ? INT64_MAX : seconds * WHEN_SECOND;
+}
+
+uint64_t zone_digest(const struct zone *z)
+{
+    return z->digest;
 }
 
 int zone_readings(const struct zone *z, int64_t local, int64_t ret[2])

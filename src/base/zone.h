@@ -23,6 +23,15 @@ bool zone_local_is_known(void);
 /* How far the zone's clock is ahead of UTC at an instant, in ms. */
 int64_t zone_offset(const struct zone *z, int64_t at);
 
+/* The first instant after `at` at which the offset may change; INT64_MAX: none. Of a named zone. */
+int64_t zone_next_change(const struct zone *z, int64_t at);
+
+/* Of the file of a named zone. */
+uint64_t zone_digest(const struct zone *z);
+
+/* The folder of the host's database. */
+const char *zone_database(void);
+
 /* The instants at which the zone's clock shows `local` (the instant at which UTC would), earliest
  * first. 1: ret[0] = ret[1]. 2: a clock set back shows it twice. 0: a clock set forward skips it;
  * ret is what it would be by the offsets before and after. */

@@ -8,6 +8,7 @@
 
 #include <ctype.h>
 #include <string.h>
+#include <sys/param.h>
 
 static bool take_number(const char **p, int most, int *ret)
 {
@@ -121,13 +122,35 @@ static int64_t change_day(const struct zone_rule_change *c, int year)
     return days + (day < civil_days_in_month(year, c->month) ? day : day - 7);
 }
 
+static int64_t begin_at(const struct zone_rule *r, int year)
+{
+    return change_day(&r->begin, year) * WHEN_DAY + r->begin.time_ms - r->standard_ms;
+}
+
+static int64_t end_at(const struct zone_rule *r, int year)
+{
+    return change_day(&r->end, year) * WHEN_DAY + r->end.time_ms - r->summer_ms;
+}
+
 int64_t zone_rule_offset(const struct zone_rule *r, int64_t at)
 {
     if (!r->changes)
         return r->standard_ms;
     int year = civil_from_days(civil_floor_div(at + r->standard_ms, WHEN_DAY)).year;
-    int64_t begin = change_day(&r->begin, year) * WHEN_DAY + r->begin.time_ms - r->standard_ms;
-    int64_t end = change_day(&r->end, year) * WHEN_DAY + r->end.time_ms - r->summer_ms;
+    int64_t begin = begin_at(r, year), end = end_at(r, year);
     bool summer = begin < end ? at >= begin && at < end : at >= begin || at < end;
     return summer ? r->summer_ms : r->standard_ms;
+}
+
+int64_t zone_rule_next_change(const struct zone_rule *r, int64_t at)
+{
+    int year = civil_from_days(civil_floor_div(at, WHEN_DAY)).year;
+    int64_t next = INT64_MAX;
+
+    for (int i = 0; r->changes && i < 6; i++) { /* both of three years: any order of them will do */
+        int64_t change = i % 2 ? end_at(r, year + i / 2 - 1) : begin_at(r, year + i / 2 - 1);
+        if (change > at)
+            next = MIN(next, change);
+    }
+    return next;
 }

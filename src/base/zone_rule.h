@@ -26,5 +26,7 @@ struct zone_rule {
 bool zone_rule_parse(const char *text, struct zone_rule *ret) __attribute__((warn_unused_result));
 /* How far the clock is ahead of UTC at an instant, in ms. */
 int64_t zone_rule_offset(const struct zone_rule *r, int64_t at);
+/* The first instant after `at` at which a change falls due; INT64_MAX: none. */
+int64_t zone_rule_next_change(const struct zone_rule *r, int64_t at);
 
 #endif

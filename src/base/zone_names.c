@@ -1,0 +1,74 @@
+/*
+ * zone_names.c - see zone_names.h.
+ */
+#include "base/zone_names.h"
+
+#include "base/mem.h"
+#include "base/text.h"
+#include "base/zone.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+
+static FILE *open_database(void)
+{
+    char *path = mem_printf("%s/tzdata.zi", zone_database());
+    FILE *f = fopen(path, "re");
+
+    free(path);
+    return f;
+}
+
+void zone_names_version(struct buf *b)
+{
+    FILE *f = open_database();
+    char version[16];
+
+    if (f && fscanf(f, "# version %15[0-9a-z.-]", version) == 1)
+        buf_str(b, version);
+    if (f)
+        fclose(f);
+}
+
+/* The part of "Europe/Berlin" that people know. */
+static const char *place(const char *name)
+{
+    const char *slash = strrchr(name, '/');
+    return slash ? slash + 1 : name;
+}
+
+/* The name on a line: "Z Europe/Berlin 0:53:28 ..." begins a zone, "L Europe/Berlin Europe/Oslo"
+ * names another one. */
+static bool read_name(const char *line, char name[128])
+{
+    return sscanf(line, "Z %127s", name) == 1 || sscanf(line, "L %*s %127s", name) == 1;
+}
+
+bool zone_names_nearest(struct buf *b, const char *name)
+{
+    FILE *f = open_database();
+    char *line = NULL, word[128], **names = NULL;
+    const char *found = NULL;
+    size_t size = 0, count = 0, cap = 0;
+
+    while (f && getline(&line, &size, f) > 0)
+        if (read_name(line, word)) {
+            MEM_ROOM(names, count, cap);
+            names[count++] = mem_strdup(word);
+            if (!strcasecmp(place(word), place(name)))
+                found = names[count - 1];
+        }
+    if (!found)
+        found = text_nearest(name, (const char *const *)names, count);
+    if (found)
+        buf_str(b, found);
+    while (count)
+        free(names[--count]);
+    free(names);
+    free(line);
+    if (f)
+        fclose(f);
+    return found;
+}

@@ -1,0 +1,19 @@
+/*
+ * zone_names.h - what the host's time zone database says about itself, in its file tzdata.zi: its
+ * version and the names of its zones.
+ */
+#ifndef DQ_BASE_ZONE_NAMES_H
+#define DQ_BASE_ZONE_NAMES_H
+
+#include "base/buf.h"
+
+#include <stdbool.h>
+
+/* Appends "2026a"; nothing if the database does not say. Reads a file. */
+void zone_names_version(struct buf *b);
+
+/* Appends the zone that a person most likely meant by `name`: "Berlin" is Europe/Berlin. False:
+ * there is none. Reads a file. */
+bool zone_names_nearest(struct buf *b, const char *name);
+
+#endif
