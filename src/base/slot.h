@@ -45,4 +45,59 @@ const char *slot_kind_name(int number); /* enum timetable_kind */
  * there are any. */
 void slot_put_key(struct buf *b, const char *name, int64_t slot_at);
 
+/* How long after their slots the tasks of a schedule are due, 0 to spread_ms - 1: always the same
+ * of a name. */
+int64_t slot_offset_ms(const char *name, int64_t spread_ms);
+
+/* A slot is taken up to so long before its time if its last run cannot matter, so that its task
+ * starts on time; and one that nobody has taken so long after it is missed. */
+#define SLOT_AHEAD_MS INT64_C(1000)
+#define SLOT_MISSED_MS INT64_C(60000)
+#define SLOT_CATCH_UP_MOST 1000 /* missed slots that `all` runs at once */
+
+/* What is known of the last run. */
+enum slot_life { SLOT_NO_RUN, SLOT_WAITS, SLOT_RUNS, SLOT_ENDED };
+struct slot_run {
+    enum slot_life life;
+    int64_t
+        until_at; /* of one that waits: it is not started from then on; TASK_TIME_NONE: no end */
+    int64_t ended_at;
+};
+struct slot_ask {
+    const struct timetable *timetable;
+    enum timetable_kind kind;
+    int64_t from_at, to_at; /* of the schedule; a GAP heeds them here */
+    int catch_up, overlap;  /* a number that is none of the enum's counts as the first one */
+    int64_t within_ms;      /* 0: latest has a period, a day at most */
+    int64_t offset_ms;
+    bool paused;
+    int64_t next_at; /* the first slot that is not decided */
+    int64_t now_at;
+    uint32_t missed; /* slots that did not run since the last one that did */
+    struct slot_run last;
+};
+
+/* A decision about one slot, or several in a row that are skipped for the same reason. */
+struct slot_act {
+    int64_t at; /* the first of them */
+    uint32_t slots;
+    enum slot_decision decision;
+    /* of one that runs: how many missed slots it stands for, too; when it is due; from when on it
+     * is not started, TASK_TIME_NONE: always */
+    uint32_t missed;
+    int64_t due_at, expires_at;
+};
+struct slot_plan { /* initialize with {0}, free with slot_plan_done */
+    struct slot_act *acts;
+    size_t count, cap;
+    int64_t next_at; /* the first slot that is not decided then; TASK_TIME_NONE: there is none */
+    int64_t last_at; /* the last one that runs, if one does; else TASK_TIME_NONE */
+    uint32_t missed; /* as in slot_ask, then */
+    bool cancels;    /* the last run is to be cancelled */
+};
+/* Decides the slots of a schedule up to now, or somewhat ahead. Without acts and with the same
+ * next_at, nothing is to be done before that. Many slots may be left for another call. */
+void slot_decide(const struct slot_ask *a, struct slot_plan *ret);
+void slot_plan_done(struct slot_plan *p);
+
 #endif
