@@ -24,6 +24,10 @@ struct context {
     struct dbclock clock;
     uint32_t slots;
     int64_t longest_lease_ms; /* of all dqds, as of the last heartbeat; 0: not known yet */
+    /* as of the last heartbeat: the next slot of a schedule, TASK_TIME_NONE: there is none; whether
+     * there are recorded slots, and some whose runs have not ended */
+    int64_t next_slot_at;
+    bool has_slots, open_slots;
     bool once;                /* this is a pass, which ends when nothing is due */
     bool runner_gone;         /* the runner died */
     bool quiet;               /* claim nothing, as of the last heartbeat */

@@ -47,6 +47,7 @@ void duty_init(struct duties *d, const struct look_settings *look, struct handle
                                 .results = &d->results,
                                 .leases = &d->leases};
     upkeep_init(&d->upkeep, ctx, &d->look, &d->tags, &d->minute);
+    schedule_init(&d->schedules, ctx, &d->registry);
 }
 
 void duty_free(struct duties *d)
@@ -93,7 +94,18 @@ static int beat(struct duties *d, struct err *err)
     if (rc == 0) {
         wakeup_listen(&d->wakeup, d->ctx.conf); /* the directory may have been removed */
         metrics_write(&d->metrics, look_running(&d->look));
+        schedule_heard(&d->schedules);
     }
+    return rc;
+}
+
+static int schedule(struct duties *d, struct err *err)
+{
+    bool added = false;
+    int rc = schedule_run(&d->schedules, &added, err);
+
+    if (added)
+        wakeup_ring(&d->wakeup);
     return rc;
 }
 
@@ -110,10 +122,13 @@ static int beat(struct duties *d, struct err *err)
     X(SETTLE, "settle", settle_when(d), settle(d, err), PROMISE)                                 \
     X(LOAD, "load", handover_next(&d->handover), handover_load(&d->handover, err), PROMISE)      \
     X(BEAT, "beat", registry_next(&d->registry), beat(d, err), PROMISE)                          \
+    X(SCHEDULE, "schedule", schedule_next(&d->schedules), schedule(d, err), PROMISE)             \
     X(CLAIM, "claim", claim_next(&d->claims), claim_run(&d->claims, err), PROMISE)               \
     X(CHECK, "check", lease_check_next(&d->leases), lease_check(&d->leases, err), PROMISE)       \
     X(REAP, "reap", d->flight.renewing ? NEVER_US : upkeep_reap_next(&d->upkeep),                \
       upkeep_reap(&d->upkeep, err), PROMISE)                                                     \
+    X(HARVEST, "harvest", schedule_harvest_next(&d->schedules),                                  \
+      schedule_harvest(&d->schedules, err), RECORD)                                              \
     X(MINUTE, "minute", minute_next(&d->minute), minute_flush(&d->minute, err), RECORD)          \
     X(RETENTION, "retention", d->flight.renewing ? NEVER_US : upkeep_retention_next(&d->upkeep), \
       upkeep_retention(&d->upkeep, err), RECORD)                                                 \

@@ -20,6 +20,7 @@
 #include "poller/metrics.h"
 #include "poller/minute.h"
 #include "poller/registry.h"
+#include "poller/schedule.h"
 #include "poller/served.h"
 #include "poller/settle.h"
 #include "poller/tags.h"
@@ -47,6 +48,7 @@ struct duties {
     struct served served;
     struct claims claims;
     struct upkeep upkeep;
+    struct schedules schedules;
     struct wakeup wakeup;
     bool schema_known; /* checked on the first connection */
     struct outage outage;

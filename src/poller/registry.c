@@ -190,6 +190,9 @@ int registry_beat(struct registry *r, struct err *err)
             "%s", "");
     r->unheard = s.unheard;
     ctx->longest_lease_ms = s.longest_lease_ms;
+    ctx->next_slot_at = s.slot_at;
+    ctx->has_slots = s.slots;
+    ctx->open_slots = s.open_slots;
     const int64_t ahead_us = ctx->clock.ahead_us;
     if (s.shares)
         dbclock_sample(&ctx->clock, sent_us, r->beat_us, s.now_us);

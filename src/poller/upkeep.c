@@ -14,6 +14,7 @@
 #include "store/work/expire_store.h"
 #include "store/work/lease_store.h"
 #include "store/work/retention_store.h"
+#include "store/work/slot_store.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
@@ -345,12 +346,23 @@ static int expire_outputs(struct upkeep *u, bool *more, struct err *err)
     return output_store_drop_left(u->ctx->db, err);
 }
 
+static int expire_slots(struct upkeep *u, bool *more, struct err *err)
+{
+    size_t deleted = u->ctx->has_slots ? SWEEP_STEP : 0;
+    int rc = 0;
+
+    for (int step = 0; rc == 0 && deleted >= SWEEP_STEP && step < SWEEP_STEPS; step++)
+        rc = slot_store_expire(u->ctx->db, SWEEP_STEP, &deleted, err);
+    *more |= deleted >= SWEEP_STEP;
+    return rc;
+}
+
 /* A part that fails does not keep the others from their turn. */
 int upkeep_retention(struct upkeep *u, struct err *err)
 {
     static int (*const parts[])(struct upkeep *, bool *, struct err *) = {
         expire_done,   expire_failed,  expire_cancelled, expire_counts,
-        expire_events, expire_pending, expire_outputs};
+        expire_events, expire_pending, expire_outputs,   expire_slots};
     int64_t began_us = when_steady_us(), now_us;
     bool more = false;
     int failed = 0;

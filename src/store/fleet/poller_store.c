@@ -90,6 +90,9 @@ static int probe(struct db *db, const struct claim_owner *owner, struct err *err
     X(SHARE_AHEAD, SQL_SEEN_AHEAD)       \
     X(SHARE_LONGEST, SQL_LONGEST_LEASE)  \
     X(SHARE_QUIET, QUIET)                \
+    X(SHARE_SLOT, "(SELECT MIN(next_slot) FROM dq_schedule)") \
+    X(SHARE_SLOTS, "EXISTS (SELECT 1 FROM dq_slot)") \
+    X(SHARE_OPEN, "(SELECT MAX(is_open) FROM dq_slot)") \
     X(SHARE_PASS, "%s")                  \
     X(SHARE_ORDER, "STRCMP(token, %s)")
 /* clang-format on */
@@ -110,6 +113,9 @@ static int count_poller(const struct db_rows *r, void *arg, struct err *err)
     found->since_pass_ms = db_i64(r, SHARE_PASS, -1);
     found->schema_compat = db_int(r, SHARE_COMPAT, 0);
     found->longest_lease_ms = db_i64(r, SHARE_LONGEST, WHEN_DAY);
+    found->slot_at = db_time(r, SHARE_SLOT);
+    found->slots = db_u64(r, SHARE_SLOTS) == 1;
+    found->open_slots = db_u64(r, SHARE_OPEN) == 1;
     const bool own = db_i64(r, SHARE_ORDER, 1) == 0;
     if (own)
         found->quiet = db_u64(r, SHARE_QUIET) == 1;
@@ -159,7 +165,7 @@ int poller_store_beat(struct db *db, const struct claim_owner *owner, const stru
                       struct poller_share *ret, struct err *err)
 {
     BUF_LOCAL struct buf sql = BUF_INIT;
-    struct counting found = {.share = {.since_pass_ms = -1}};
+    struct counting found = {.share = {.since_pass_ms = -1, .slot_at = TASK_TIME_NONE}};
 
     int rc = say->careful && db_skips_locked(db) ? probe(db, owner, err) : 0;
     if (rc == 0)

@@ -90,6 +90,8 @@ struct poller_share {
     int schema_compat;        /* as in schema.h, at that statement; 0: not known */
     int64_t now_us;           /* the database's clock at that statement, microseconds */
     bool quiet;               /* to claim nothing: it has no share then */
+    int64_t slot_at;          /* the next slot of a schedule; TASK_TIME_NONE: there is none */
+    bool slots, open_slots;   /* dq_slot has rows, and some whose runs have not ended */
     /* of one that passes: since the last pass on this host began; -1: none is known */
     int64_t since_pass_ms;
 };

@@ -4,8 +4,10 @@
  */
 #include "store/fleet/schedule_row.h"
 #include "base/mem.h"
+#include "store/db/db_put.h"
 #include "store/row/field.h"
 
+#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -21,8 +23,31 @@ static const struct field_table table = {schedule_row_columns, ALL, sizeof(struc
 
 struct listing {
     struct schedule *rows;
-    size_t count, cap, columns;
+    size_t count, cap;
+    bool runs;
 };
+
+static const struct schedule none = {.last_status = -1,
+                                     .last_exit = -1,
+                                     .started_at = TASK_TIME_NONE,
+                                     .finished_at = TASK_TIME_NONE,
+                                     .done_at = TASK_TIME_NONE};
+
+unsigned schedule_row_put_columns(struct buf *sql, bool body)
+{
+    const struct column *behind = schedule_row_columns + SCHEDULE_ROW_body + 1;
+
+    field_put_names(sql, "c.", schedule_row_columns, SCHEDULE_ROW_body);
+    buf_str(sql, body ? ", c.message_body, " : ", NULL, ");
+    field_put_names(sql, "c.", behind, OWN - SCHEDULE_ROW_body - 1);
+    return OWN;
+}
+
+void schedule_row_read(const struct db_rows *r, struct schedule *ret)
+{
+    *ret = none;
+    field_read_all(r, schedule_row_columns, OWN, ret);
+}
 
 static int take_row(const struct db_rows *r, void *arg, struct err *err)
 {
@@ -31,31 +56,25 @@ static int take_row(const struct db_rows *r, void *arg, struct err *err)
     (void)err;
     MEM_ROOM(l->rows, l->count, l->cap);
     struct schedule *s = &l->rows[l->count++];
-    *s = (struct schedule){.last_status = -1,
-                           .last_exit = -1,
-                           .started_at = TASK_TIME_NONE,
-                           .finished_at = TASK_TIME_NONE,
-                           .done_at = TASK_TIME_NONE};
-    field_read_all(r, schedule_row_columns, l->columns, s);
+    *s = none;
+    field_read_all(r, schedule_row_columns, l->runs ? ALL : OWN, s);
     return 0;
 }
 
 int schedule_row_list(struct db *db, const char *tail, bool bodies, bool runs,
                       struct schedule **ret, size_t *ret_count, struct err *err)
 {
-    struct listing l = {.columns = runs ? ALL : OWN};
+    struct listing l = {.runs = runs};
     struct buf sql = BUF_INIT;
 
     buf_str(&sql, "SELECT ");
-    field_put_names(&sql, "c.", schedule_row_columns, SCHEDULE_ROW_body);
-    buf_str(&sql, bodies ? ", c.message_body, " : ", NULL, ");
-    field_put_names(&sql, "c.", schedule_row_columns + SCHEDULE_ROW_body + 1,
-                    OWN - SCHEDULE_ROW_body - 1);
-    buf_str(&sql, runs ? ", " : "");
-    if (runs)
-        field_put_names(&sql, "", schedule_row_columns + OWN, ALL - OWN);
+    unsigned columns = schedule_row_put_columns(&sql, bodies);
+    if (runs) {
+        buf_str(&sql, ", ");
+        columns += field_put_names(&sql, "", schedule_row_columns + OWN, ALL - OWN);
+    }
     buf_printf(&sql, " FROM %s%s", runs ? SCHEDULE_ROW_JOIN : "dq_schedule c", tail);
-    int rc = db_each_streamed(db, &sql, (unsigned)l.columns, take_row, &l, err);
+    int rc = db_each_streamed(db, &sql, columns, take_row, &l, err);
     buf_done(&sql);
     if (rc < 0) {
         schedule_row_free(l.rows, l.count);
@@ -110,4 +129,43 @@ unsigned schedule_row_differs(const struct schedule *a, const struct schedule *b
     db_statement_done(&left);
     db_statement_done(&right);
     return differ;
+}
+
+struct task_new schedule_row_task(const struct schedule *s, const struct slot_act *act,
+                                  struct buf *key)
+{
+    buf_reset(key);
+    slot_put_key(key, s->name, act->at);
+    return (struct task_new){
+        .tag = s->tag,
+        .key = key->data,
+        .body = s->body,
+        .body_size = s->body_size,
+        .expected_at = act->due_at,
+        .expires_ms = s->expires_ms,
+        .expires_at = s->expires_ms || act->expires_at == TASK_TIME_NONE ? 0 : act->expires_at,
+        .scheduled = true,
+        .missed_slots = act->missed};
+}
+
+void schedule_row_put_slots(struct buf *sql)
+{
+    buf_str(sql, "INSERT INTO dq_slot (name, slot, slots, decision, missed, decide_time, is_open,"
+                 " error) VALUES ");
+}
+
+void schedule_row_put_slot(struct buf *sql, const char *name, const struct slot_act *act,
+                           const char *error)
+{
+    const bool runs =
+        act->decision == SLOT_RAN || act->decision == SLOT_LATE || act->decision == SLOT_BY_HAND;
+
+    buf_chr(sql, '(');
+    db_put_text(sql, name);
+    buf_chr(sql, ',');
+    db_put_time(sql, act->at);
+    buf_printf(sql, ",%" PRIu32 ",%d,%" PRIu32 ",UTC_TIMESTAMP(3),%s,LEFT(", act->slots,
+               (int)act->decision, act->missed, runs ? "1" : "NULL");
+    db_put_text(sql, error);
+    buf_str(sql, ",255))");
 }

@@ -10,6 +10,7 @@
 #include "base/task.h"
 #include "base/timetable.h"
 #include "store/db/db.h"
+#include "store/row/task_new.h"
 
 #define SCHEDULE_ROW_BODY_MOST 65535 /* bytes */
 
@@ -100,14 +101,22 @@ struct schedule {
 /* clang-format on */
 
 /* What a statement with SCHEDULE_ROW_RUNS reads, from dq_schedule c on. */
-#define SCHEDULE_ROW_JOIN                                                                          \
-    "dq_schedule c LEFT JOIN dq_slot s ON s.name = c.name AND s.slot = c.last_slot"                \
-    " LEFT JOIN dq_task t ON t.task_key = " SCHEDULE_ROW_KEY(                                      \
-        "c.name", "c.last_slot") " AND t.missed_slots IS NOT NULL AND t.tag = c.tag"
+#define SCHEDULE_ROW_JOIN "dq_schedule c" SCHEDULE_ROW_JOIN_RUNS
+#define SCHEDULE_ROW_JOIN_RUNS                                                                     \
+    " LEFT JOIN dq_slot s ON s.name = c.name AND s.slot = c.last_slot"                             \
+    " LEFT JOIN dq_task t ON t.id = " SCHEDULE_ROW_TASK("c.name", "c.last_slot")
+/* The newest task of a slot: one that was backfilled has several. */
+#define SCHEDULE_ROW_TASK(name, slot)                                                              \
+    "(SELECT MAX(k.id) FROM dq_task k WHERE k.task_key = " SCHEDULE_ROW_KEY(                       \
+        name, slot) " AND k.missed_slots IS NOT NULL)"
 /* slot_put_key in SQL. */
 #define SCHEDULE_ROW_KEY(name, slot)                                                               \
     "CONCAT(" name ", '@', REPLACE(REPLACE(" slot ", ' ', 'T'), '.000', ''), 'Z')"
 
+/* Appends its columns, but for SCHEDULE_ROW_RUNS, of dq_schedule c (without the body: NULL for it),
+ * and returns how many these are; and reads them from a row that begins with them. */
+unsigned schedule_row_put_columns(struct buf *sql, bool body);
+void schedule_row_read(const struct db_rows *r, struct schedule *ret);
 /* Reads schedules by `tail`, " WHERE ..." of dq_schedule c (see SCHEDULE_ROW_JOIN if runs). Without
  * bodies, these are left out. Free *ret with schedule_row_free. */
 int schedule_row_list(struct db *db, const char *tail, bool bodies, bool runs,
@@ -119,6 +128,14 @@ void schedule_row_done(struct schedule *s); /* what its fields point to */
 /* Its timetable. NULL: ERR_DATA. */
 struct timetable *schedule_row_timetable(const struct schedule *s, struct err *err)
     __attribute__((warn_unused_result));
+
+/* Its task for a slot. *key, which is replaced, has to live as long. */
+struct task_new schedule_row_task(const struct schedule *s, const struct slot_act *act,
+                                  struct buf *key);
+/* Append `INSERT INTO dq_slot (...) VALUES `, and a row for it: error NULL: none. */
+void schedule_row_put_slots(struct buf *sql);
+void schedule_row_put_slot(struct buf *sql, const char *name, const struct slot_act *act,
+                           const char *error);
 
 /* The columns of SCHEDULE_ROW_SET, and of which of them two schedules differ: bits by their
  * numbers. */

@@ -51,7 +51,8 @@ unsigned task_new_columns(const struct task_new *t, size_t n)
     for (size_t i = 0; i < n; i++)
         has |= (t[i].key ? TASK_NEW_KEY : 0u) | (t[i].max_attempts ? TASK_NEW_MAX_ATTEMPTS : 0u) |
                (t[i].delay_ms ? TASK_NEW_DELAY : 0u) | (t[i].attempt ? TASK_NEW_ATTEMPT : 0u) |
-               (t[i].expires_ms || t[i].expires_at ? TASK_NEW_EXPIRES : 0u);
+               (t[i].expires_ms || t[i].expires_at ? TASK_NEW_EXPIRES : 0u) |
+               (t[i].scheduled ? TASK_NEW_SCHEDULED : 0u);
     return has;
 }
 
@@ -59,11 +60,12 @@ void task_new_put_insert(struct buf *sql, unsigned has)
 {
     buf_printf(
         sql,
-        "INSERT INTO dq_task (tag, message_body, body_size, add_token, expected_time, create_time%s%s%s%s%s) ",
+        "INSERT INTO dq_task (tag, message_body, body_size, add_token, expected_time, create_time%s%s%s%s%s%s) ",
         has & TASK_NEW_KEY ? ", task_key, live" : "",
         has & TASK_NEW_MAX_ATTEMPTS ? ", max_attempts" : "",
         has & TASK_NEW_DELAY ? ", delay_time" : "", has & TASK_NEW_ATTEMPT ? ", attempt" : "",
-        has & TASK_NEW_EXPIRES ? ", expires_time" : "");
+        has & TASK_NEW_EXPIRES ? ", expires_time" : "",
+        has & TASK_NEW_SCHEDULED ? ", missed_slots" : "");
 }
 
 void task_new_put_values(struct db_statement *st, const struct task_new *t, unsigned has,
@@ -105,6 +107,8 @@ void task_new_put_values(struct db_statement *st, const struct task_new *t, unsi
         buf_chr(sql, ',');
         task_new_put_expires(sql, t, NULL);
     }
+    if (has & TASK_NEW_SCHEDULED)
+        buf_printf(sql, t->scheduled ? ",%" PRIu32 : ",NULL", t->missed_slots);
 }
 
 static void put_row(struct db_statement *st, const struct task_new *t, unsigned has,
@@ -133,7 +137,7 @@ int task_new_check_packet(struct db *db, const struct db_statement *st, const st
 }
 
 size_t task_new_put_many(struct db_statement *st, const struct task_new *t, size_t n, unsigned has,
-                         const unsigned char token[TASK_TOKEN_SIZE], size_t most)
+                         const unsigned char *token, size_t most)
 {
     bool marked = false;
     size_t rows = 0;

@@ -21,6 +21,8 @@ struct task_new {
     uint32_t attempt;            /* how often its producer has tried already */
     int64_t expires_at;          /* an instant; 0: none */
     int64_t expires_ms;          /* after it is due; 0: not so. Neither: as the handler has it */
+    bool scheduled;              /* its key is NAME@SLOT */
+    uint32_t missed_slots;       /* of one that is: how many missed slots it stands for, too */
     const struct event_act *act; /* recorded if it replaces another task; NULL: not */
 };
 
@@ -51,7 +53,8 @@ enum {
     TASK_NEW_MAX_ATTEMPTS = 2,
     TASK_NEW_DELAY = 4,
     TASK_NEW_ATTEMPT = 8,
-    TASK_NEW_EXPIRES = 16
+    TASK_NEW_EXPIRES = 16,
+    TASK_NEW_SCHEDULED = 32
 };
 unsigned task_new_columns(const struct task_new *t, size_t n);
 
@@ -63,9 +66,10 @@ void task_new_put_values(struct db_statement *st, const struct task_new *t, unsi
 
 /* Appends `(...),(...)`: as many of t[0..n-1] as fit into packets of `most` bytes, at least one.
  * Returns how many. Rows without a key are stored together or not at all, so only the first of
- * them carries the token; rows with a key can be kept out one by one, so each carries it. */
+ * them carries the token; rows with a key can be kept out one by one, so each carries it. token
+ * NULL: none. */
 size_t task_new_put_many(struct db_statement *st, const struct task_new *t, size_t n, unsigned has,
-                         const unsigned char token[TASK_TOKEN_SIZE], size_t most);
+                         const unsigned char *token, size_t most);
 
 /* ERR_DATA if st, which stores t, is larger than the server takes. Asks for its limit only if st is
  * larger than every server takes. */

@@ -1,0 +1,460 @@
+/*
+ * slot_store.c - see slot_store.h. Invariant: a task is added, and a slot recorded, only in the
+ * transaction that moves the next slot of its schedule at the version that was read.
+ */
+#include "store/work/slot_store.h"
+#include "base/mem.h"
+#include "base/when.h"
+#include "store/db/columns.h"
+#include "store/db/db_put.h"
+#include "store/db/db_session.h"
+#include "store/db/db_statement.h"
+#include "store/fleet/attempt_store.h"
+#include "store/fleet/schedule_row.h"
+#include "store/row/rows.h"
+#include "store/row/sql.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/param.h>
+
+#define SCHEDULES_MOST 500 /* read at once, and changed in a transaction */
+#define ACTS_MOST 2000     /* slots in a transaction, unless a schedule has more */
+#define HARVEST_MOST 2000
+#define KEPT_MS (90 * WHEN_DAY)
+#define PATIENCE_MS 2000
+
+/* A schedule whose slot is due, its last run, and what is to be done. */
+struct due {
+    struct schedule schedule;
+    struct claim_ref ref;
+    struct slot_run last;
+    int64_t now_at;
+    struct timetable *timetable;
+    struct slot_plan plan;
+};
+
+/* Behind those of a schedule: its last run. */
+/* clang-format off */
+#define LAST_COLUMNS(X)                 \
+    X(LAST_ID, "t.id")                  \
+    X(LAST_VERSION, "t.version")        \
+    X(LAST_STATUS, "t.status")          \
+    X(LAST_UNTIL, "t.expires_time")     \
+    X(LAST_ENDED, "COALESCE(t.finish_time, s.finish_time)") \
+    X(LAST_NOW, "UTC_TIMESTAMP(3)")
+/* clang-format on */
+enum { LAST_COLUMNS(COLUMNS_NAME) LAST_COUNT };
+
+struct deciding {
+    struct db *db;
+    struct due *due; /* by name */
+    size_t count, cap;
+    unsigned columns;
+    struct slot_store_done *done;
+    int64_t until; /* steady clock: then parts that fail are not divided any more; 0: none has */
+};
+
+static int take_due(const struct db_rows *r, void *arg, struct err *err)
+{
+    struct deciding *d = arg;
+    const unsigned at = d->columns;
+
+    (void)err;
+    MEM_ROOM(d->due, d->count, d->cap);
+    struct due *x = &d->due[d->count++];
+    *x = (struct due){.now_at = db_time(r, at + LAST_NOW)};
+    schedule_row_read(r, &x->schedule);
+    x->ref = (struct claim_ref){db_u64(r, at + LAST_ID), db_u64(r, at + LAST_VERSION)};
+    x->last.until_at = db_time(r, at + LAST_UNTIL);
+    x->last.ended_at = db_time(r, at + LAST_ENDED);
+    const int status = x->ref.id ? sql_status(r, at + LAST_STATUS) : TASK_STATUS_UNKNOWN;
+    x->last.life = status == TASK_PENDING               ? SLOT_WAITS
+                   : status == TASK_RUNNING             ? SLOT_RUNS
+                   : x->last.ended_at == TASK_TIME_NONE ? SLOT_NO_RUN
+                                                        : SLOT_ENDED;
+    return 0;
+}
+
+static int read_due(struct deciding *d, struct err *err)
+{
+    struct buf sql = BUF_INIT;
+
+    buf_str(&sql, "SELECT ");
+    d->columns = schedule_row_put_columns(&sql, true);
+    buf_printf(&sql,
+               ", %s FROM (SELECT * FROM dq_schedule FORCE INDEX (next_slot) WHERE next_slot <= ",
+               COLUMNS_SELECT(LAST_COLUMNS));
+    sql_put_from_now(&sql, SLOT_AHEAD_MS);
+    buf_printf(&sql, " ORDER BY next_slot LIMIT %d) c" SCHEDULE_ROW_JOIN_RUNS " ORDER BY c.name",
+               SCHEDULES_MOST);
+    int rc = db_each(d->db, &sql, d->columns + LAST_COUNT, take_due, d, err);
+    buf_done(&sql);
+    return rc;
+}
+
+static void note_fault(struct deciding *d, const struct due *x, const struct err *err)
+{
+    struct slot_store_fault *f = &d->done->fault;
+
+    f->count++;
+    snprintf(f->name, sizeof f->name, "%s", x->schedule.name);
+    f->err = *err;
+}
+
+static void look_at(struct slot_store_done *done, int64_t at)
+{
+    if (at != TASK_TIME_NONE && (done->look_at == TASK_TIME_NONE || at < done->look_at))
+        done->look_at = at;
+}
+
+/* False: nothing is to be written. */
+static bool plan(struct deciding *d, struct due *x)
+{
+    const struct schedule *s = &x->schedule;
+    struct err why = {0};
+
+    x->timetable = schedule_row_timetable(s, &why);
+    if (!x->timetable) {
+        note_fault(d, x, &why);
+        return false;
+    }
+    slot_decide(&(struct slot_ask){.timetable = x->timetable,
+                                   .kind = (enum timetable_kind)s->kind,
+                                   .from_at = s->from_at,
+                                   .to_at = s->to_at,
+                                   .catch_up = s->catch_up,
+                                   .overlap = s->overlap,
+                                   .within_ms = s->within_ms,
+                                   .offset_ms = slot_offset_ms(s->name, s->spread_ms),
+                                   .paused = s->paused_at != TASK_TIME_NONE,
+                                   .next_at = s->next_at,
+                                   .now_at = x->now_at,
+                                   .missed = s->missed,
+                                   .last = x->last},
+                &x->plan);
+    if (x->plan.count || x->plan.next_at != s->next_at)
+        return true;
+    look_at(d->done, s->next_at); /* it is ahead, and its last run lives */
+    return false;
+}
+
+/* ---- the transaction */
+
+/* 1: all were at their versions. */
+static int move_next(struct db *db, struct due *const *x, size_t n, struct err *err)
+{
+    struct buf sql = BUF_INIT;
+    uint64_t rows = 0;
+
+    buf_str(&sql, "UPDATE (");
+    for (size_t i = 0; i < n; i++) {
+        const struct slot_plan *p = &x[i]->plan;
+
+        buf_str(&sql, i ? " UNION ALL SELECT " : "SELECT ");
+        db_put_text(&sql, x[i]->schedule.name);
+        buf_printf(&sql, i ? ",%" PRIu64 "," : " AS name,%" PRIu64 " AS version,",
+                   x[i]->schedule.version);
+        db_put_time(&sql, p->next_at);
+        buf_str(&sql, i ? "," : " AS next_at,");
+        db_put_time(&sql, p->last_at);
+        buf_printf(&sql, i ? ",%" PRIu32 "," : " AS last_at,%" PRIu32 " AS missed,", p->missed);
+        buf_printf(&sql, i ? "%" PRIu64 : "%" PRIu64 " AS digest",
+                   timetable_zone_digest(x[i]->timetable));
+    }
+    buf_str(&sql, ") d STRAIGHT_JOIN dq_schedule c ON c.name = d.name AND c.version = d.version"
+                  " SET c.next_slot = d.next_at, c.last_slot = COALESCE(d.last_at, c.last_slot),"
+                  " c.missed = d.missed, c.version = c.version + 1, c.zone_digest = d.digest,"
+                  " c.zone_version = ");
+    db_put_text(&sql, timetable_zone_version());
+    int rc = db_exec(db, &sql, &rows, err);
+    buf_done(&sql);
+    return rc < 0 ? rc : rows == n;
+}
+
+/* Its last run, unless that has ended meanwhile: the row is locked from here on. */
+static int cancel_last(struct db *db, const struct claim_ref *ref, struct err *err)
+{
+    struct buf sql = BUF_INIT;
+    uint64_t status = TASK_STATUS_UNKNOWN;
+
+    buf_str(&sql, "SELECT status FROM dq_task FORCE INDEX (PRIMARY) WHERE ");
+    claim_ref_put(&sql, "", ref, 1);
+    buf_str(&sql, " FOR UPDATE");
+    int rc = db_first(db, &sql, COLUMNS_ONE, sql_take_u64, &status, err);
+    if (rc > 0 && status == TASK_RUNNING) {
+        rc = attempt_store_drop_stale(db, ref, 1, err);
+        if (rc == 0)
+            rc = attempt_store_add_running(db, ref, 1, OUTCOME_CANCELLED, err);
+    }
+    if (rc >= 0) {
+        buf_reset(&sql);
+        buf_str(&sql, "UPDATE dq_task FORCE INDEX (PRIMARY) SET ");
+        sql_put_transition(&sql, "", TASK_CANCEL, NULL);
+        buf_str(&sql, " WHERE ");
+        sql_put_from(&sql, "", TASK_CANCEL);
+        buf_str(&sql, " AND ");
+        claim_ref_put(&sql, "", ref, 1);
+        rc = db_exec(db, &sql, NULL, err);
+    }
+    buf_done(&sql);
+    return rc;
+}
+
+struct adding { /* tasks of several schedules */
+    struct task_new *tasks;
+    struct buf *keys;
+    size_t count;
+};
+
+static void collect(struct due *const *x, size_t n, struct adding *ret)
+{
+    size_t most = 0;
+
+    for (size_t i = 0; i < n; i++)
+        most += x[i]->plan.count;
+    *ret = (struct adding){mem_zero(most + 1, sizeof *ret->tasks),
+                           mem_zero(most + 1, sizeof *ret->keys), 0};
+    for (size_t i = 0; i < n; i++) {
+        for (size_t k = 0; k < x[i]->plan.count; k++) {
+            const struct slot_act *act = &x[i]->plan.acts[k];
+
+            if (act->decision > SLOT_LATE)
+                continue;
+            ret->tasks[ret->count] =
+                schedule_row_task(&x[i]->schedule, act, &ret->keys[ret->count]);
+            ret->count++;
+        }
+    }
+}
+
+static int add_tasks(struct db *db, const struct adding *a, struct err *err)
+{
+    const unsigned has = task_new_columns(a->tasks, a->count);
+    size_t most = 0, rows;
+    int rc = a->count ? db_max_packet(db, &most, err) : 0;
+
+    for (size_t at = 0; rc == 0 && at < a->count; at += rows) {
+        struct db_statement st = DB_STATEMENT_INIT;
+
+        task_new_put_insert(&st.sql, has);
+        buf_str(&st.sql, "VALUES ");
+        rows = task_new_put_many(&st, a->tasks + at, a->count - at, has, NULL,
+                                 MIN(most, SQL_STATEMENT_BYTES));
+        rc = task_new_check_packet(db, &st, a->tasks + at, err);
+        if (rc == 0)
+            rc = db_statement_exec(db, &st, NULL, err);
+        db_statement_done(&st);
+    }
+    return rc;
+}
+
+static int record_slots(struct db *db, struct due *const *x, size_t n, const char *error,
+                        struct err *err)
+{
+    struct buf sql = BUF_INIT;
+    int rc = 0;
+
+    for (size_t i = 0; i < n; i++) {
+        for (size_t k = 0; rc == 0 && k < x[i]->plan.count; k++) {
+            if (!sql.len)
+                schedule_row_put_slots(&sql);
+            else
+                buf_chr(&sql, ',');
+            schedule_row_put_slot(&sql, x[i]->schedule.name, &x[i]->plan.acts[k], error);
+        }
+    }
+    if (sql.len)
+        rc = db_exec(db, &sql, NULL, err);
+    buf_done(&sql);
+    return rc;
+}
+
+/* 1: done, 0: another session was quicker with one of them. */
+static int decide_together(struct deciding *d, struct due *const *x, size_t n, const char *error,
+                           struct err *err)
+{
+    struct adding a;
+    int rc = db_begin(d->db, err);
+
+    if (rc < 0)
+        return rc;
+    collect(x, n, &a);
+    rc = move_next(d->db, x, n, err);
+    const bool ours = rc == 1;
+    for (size_t i = 0; rc > 0 && i < n; i++)
+        if (x[i]->plan.cancels)
+            rc = cancel_last(d->db, &x[i]->ref, err) < 0 ? err->code : 1;
+    if (rc > 0)
+        rc = add_tasks(d->db, &a, err);
+    if (rc == 0 && ours)
+        rc = record_slots(d->db, x, n, error, err);
+    /* what was moved is moved back unless all were at their versions */
+    rc = db_end(d->db, rc == 0 && !ours ? ERR_STATE : rc, err);
+    if (rc == 0) {
+        d->done->decided += n;
+        d->done->added += a.count;
+    }
+    d->done->more |= rc == ERR_STATE;
+    for (size_t i = 0; i < a.count; i++)
+        buf_done(&a.keys[i]);
+    free(a.keys);
+    free(a.tasks);
+    return rc == ERR_STATE ? 0 : rc < 0 ? rc : 1;
+}
+
+/* The slot is recorded without a task. */
+static int refuse(struct deciding *d, struct due *x, const struct err *why, struct err *err)
+{
+    struct slot_plan *p = &x->plan;
+
+    p->last_at = TASK_TIME_NONE;
+    p->cancels = false;
+    for (size_t k = 0; k < p->count; k++) {
+        if (p->acts[k].decision > SLOT_LATE)
+            continue;
+        p->acts[k].decision = SLOT_REFUSED;
+        p->missed += p->acts[k].missed + 1;
+        p->acts[k].missed = 0;
+    }
+    int rc = decide_together(d, &x, 1, why->text, err);
+    d->done->refused += rc > 0;
+    if (rc > 0)
+        note_fault(d, x, why);
+    return rc;
+}
+
+/* Halves what is refused until one stands alone. A locked row is left for later. */
+static int divide(struct deciding *d, struct due **x, size_t n, struct err *err)
+{
+    struct err why = {0};
+    int rc = n ? decide_together(d, x, n, NULL, &why) : 1;
+
+    if (rc < 0)
+        *err = why;
+    if (rc >= 0 || !rows_at_fault(d->db, rc))
+        return rc;
+    d->until = d->until ? d->until : when_steady() + PATIENCE_MS;
+    if (n == 1 && rc != ERR_LOCKED) {
+        return refuse(d, *x, &why, err);
+    } else if (n == 1 || when_steady() > d->until) {
+        for (size_t i = 0; i < n; i++)
+            note_fault(d, x[i], &why);
+        return 1;
+    }
+    rc = rc == ERR_LOCKED ? db_session_wait_not(d->db, err) : 0;
+    if (rc == 0)
+        rc = divide(d, x, n / 2, err);
+    if (rc >= 0)
+        rc = divide(d, x + n / 2, n - n / 2, err);
+    return rc;
+}
+
+static int decide_all(struct deciding *d, struct err *err)
+{
+    struct due **x = mem_zero(d->count + 1, sizeof *x);
+    size_t n = 0, acts = 0;
+    int rc = 1;
+
+    for (size_t i = 0; rc >= 0 && i <= d->count; i++) {
+        const bool wanted = i < d->count && plan(d, &d->due[i]);
+
+        if (n && (i == d->count || (wanted && acts + d->due[i].plan.count > ACTS_MOST))) {
+            rc = divide(d, x, n, err);
+            n = acts = 0;
+        }
+        if (wanted) {
+            acts += d->due[i].plan.count;
+            x[n++] = &d->due[i];
+        }
+    }
+    db_session_wait(d->db);
+    free(x);
+    return rc < 0 ? rc : 0;
+}
+
+static int read_next(struct deciding *d, struct err *err)
+{
+    struct buf sql = BUF_INIT;
+    int64_t at = TASK_TIME_NONE;
+
+    buf_str(&sql, "SELECT MIN(next_slot) FROM dq_schedule WHERE next_slot > ");
+    sql_put_from_now(&sql, SLOT_AHEAD_MS);
+    int rc = db_first(d->db, &sql, COLUMNS_ONE, sql_take_time, &at, err);
+    buf_done(&sql);
+    if (at != TASK_TIME_NONE)
+        look_at(d->done, at - SLOT_AHEAD_MS);
+    return rc < 0 ? rc : 0;
+}
+
+int slot_store_decide(struct db *db, struct slot_store_done *ret, struct err *err)
+{
+    struct slot_store_done done = {.look_at = TASK_TIME_NONE};
+    struct deciding d = {.db = db, .done = &done};
+
+    int rc = read_due(&d, err);
+    if (rc == 0)
+        rc = decide_all(&d, err);
+    done.more |= d.count == SCHEDULES_MOST;
+    if (rc == 0 && !done.more)
+        rc = read_next(&d, err);
+    for (size_t i = 0; i < d.count; i++) {
+        schedule_row_done(&d.due[i].schedule);
+        timetable_free(d.due[i].timetable);
+        slot_plan_done(&d.due[i].plan);
+    }
+    free(d.due);
+    *ret = done;
+    return rc;
+}
+
+/* ---- what follows */
+
+/* An INSERT that meets all its rows: unlike an UPDATE with a join, it locks no row of dq_task. */
+int slot_store_harvest(struct db *db, bool *ret_more, struct err *err)
+{
+    struct buf sql = BUF_INIT;
+    uint64_t rows = 0;
+
+    buf_printf(
+        &sql,
+        "INSERT INTO dq_slot (name, slot, decision, decide_time, task_id, start_time, finish_time, result, exit_code, error)"
+        " SELECT s.name, s.slot, s.decision, s.decide_time, t.id, t.execution_time, t.finish_time,"
+        " t.status, t.exit_code, LEFT(t.error_stack, 255) FROM dq_slot s FORCE INDEX (is_open) LEFT JOIN dq_task t"
+        " ON t.id = " SCHEDULE_ROW_TASK("s.name",
+                                        "s.slot") " WHERE s.is_open = 1 AND (t.id IS NULL OR ");
+    sql_put_statuses(&sql, "t.", TASK_FINISHED);
+    buf_printf(
+        &sql,
+        ") LIMIT %d ON DUPLICATE KEY UPDATE is_open = NULL, task_id = VALUES(task_id), start_time = VALUES(start_time),"
+        " finish_time = VALUES(finish_time), result = VALUES(result), exit_code = VALUES(exit_code), error = VALUES(error)",
+        HARVEST_MOST);
+    int rc = db_exec(db, &sql, &rows, err);
+    buf_done(&sql);
+    *ret_more = rows >= 2 * HARVEST_MOST; /* each that is changed counts twice */
+    return rc;
+}
+
+/* Most of the time none is that old, and nothing is written. */
+int slot_store_expire(struct db *db, size_t limit, size_t *ret_deleted, struct err *err)
+{
+    struct buf sql = BUF_INIT, where = BUF_INIT;
+    uint64_t rows = 0;
+
+    buf_str(&where, " FROM dq_slot WHERE is_open IS NULL AND decide_time < ");
+    sql_put_from_now(&where, -KEPT_MS);
+    buf_printf(&sql, "SELECT 1%s LIMIT 1", where.data);
+    int rc = db_first(db, &sql, COLUMNS_ONE, NULL, NULL, err);
+    if (rc == 1) {
+        buf_reset(&sql);
+        buf_printf(&sql, "DELETE%s ORDER BY decide_time LIMIT %zu", where.data, limit);
+        rc = db_exec(db, &sql, &rows, err);
+    }
+    buf_done(&where);
+    buf_done(&sql);
+    if (rc == 0)
+        *ret_deleted = (size_t)rows;
+    return rc;
+}
