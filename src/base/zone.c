@@ -13,6 +13,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/param.h>
 #include <unistd.h>
 
 #define DATABASE "/usr/share/zoneinfo"
@@ -167,6 +168,25 @@ bool zone_local_is_known(void)
     snprintf(path, sizeof path, "%s%s%s", *zone == '/' ? "" : zone_database(),
              *zone == '/' ? "" : "/", zone);
     return access(path, R_OK) == 0;
+}
+
+char *zone_local_name(void)
+{
+    static const char part[] = "zoneinfo/";
+    char link[512];
+    const char *name = getenv("TZ");
+
+    if (name)
+        name += *name == ':';
+    else {
+        ssize_t len = readlink("/etc/localtime", link, sizeof link - 1);
+        link[MAX(len, 0)] = '\0';
+        name = strstr(link, part) ? strstr(link, part) + strlen(part) : "";
+    }
+    struct zone *z = zone_new(name, strlen(name));
+    char *ret = mem_strdup(z ? name : "UTC");
+    zone_free(z);
+    return ret;
 }
 
 /* ---- offsets */

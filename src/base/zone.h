@@ -17,6 +17,10 @@ struct zone; /* NULL stands for the zone of the process (TZ) */
 struct zone *zone_new(const char *name, size_t len);
 void zone_free(struct zone *z);
 
+/* The name of the zone of the process: that of TZ, or of /etc/localtime; "UTC" if it has none, as
+ * a rule in TZ ("CET-1CEST"). Heap memory. */
+char *zone_local_name(void);
+
 /* Whether this host has the zone that TZ names. If not, the C library would take it for UTC. */
 bool zone_local_is_known(void);
 

@@ -9,6 +9,10 @@ options_of() { grep -oE '^ +(-[A-Za-z], )? *--[a-z][a-z-]*' | sed 's/.*--//' | s
 # The verbs of `dq help`: the first words of the lines of its groups.
 verbs() { "$DQ_BIN/dq" help | awk '/^[a-z].*:$/ { verbs = !/^options/ } verbs && /^  [a-z]/ { print $1 }'; }
 
+# The commands of a verb that has some, each as "VERB COMMAND".
+commands() { "$DQ_BIN/dq" help "$1" | awk -v verb="$1" '/^commands:/ { in_them = 1; next } /^$/ { in_them = 0 }
+    in_them && /^  [a-z]/ { print verb, $1 }'; }
+
 # The manuals by name: dq-add.1 and so on.
 pages() { (cd "$doc" && ls dq*.[158]); }
 
@@ -50,7 +54,14 @@ has_item() { grep -qE "^\\.It .*Fl -${2}( |=|\$)" "$1"; }
 
 # In its own page, or in one to which that refers: filters in dq-list(1), what changes many tasks in dq-cancel(1).
 @test 'each option of each command has an item in its page' {
+    [ "$(commands schedule | wc -l)" -gt 5 ]
     for verb in $(verbs); do
+        commands "$verb" | while read -r _ command; do
+            grep -qx ".It Cm $command" "$doc/dq-$verb.1" || echo "doc/dq-$verb.1 lacks .It Cm $command"
+            for option in $("$DQ_BIN/dq" help "$verb" "$command" | options_of); do
+                has_item "$doc/dq-$verb.1" "$option" || echo "doc/dq-$verb.1 lacks --$option of $command"
+            done
+        done
         for option in $("$DQ_BIN/dq" help "$verb" | options_of); do
             has_item "$doc/dq-$verb.1" "$option" && continue
             for other in list cancel; do

@@ -74,7 +74,10 @@ struct cmd {
     const char *summary;      /* one line, lower case, no full stop */
     const char *usage;        /* what follows the name; one line each way to call it */
     const char *details;      /* paragraphs of help; NULL: none */
-    const char *examples;     /* one command a line */
+    const char *examples;     /* one command a line; NULL: those of the verb that it belongs to */
+    /* what follows the name may also be one of these commands, each named "NAME WORD";
+     * NULL-terminated; NULL: it has none */
+    const struct cmd *const *commands;
     const struct cmd_option *options;
     size_t option_count;
     /* groups of options, of which one excludes the others ("in at, sql dry-run"), and pairs, of

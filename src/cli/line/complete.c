@@ -111,6 +111,9 @@ static enum complete_more offer_operand(struct line *l)
 {
     const char *usage = l->cmd->usage;
     bool ids = strncmp(usage, "ID", 2) == 0 || strstr(usage, "\nID");
+    for (size_t i = 0; l->operands == 0 && l->cmd->commands && l->cmd->commands[i]; i++)
+        offer(l, l->cmd->commands[i]->name + strlen(l->cmd->name) + 1,
+              l->cmd->commands[i]->summary);
     if (strncmp(usage, "ID...", 5) == 0 || (ids && l->operands == 0))
         return COMPLETE_IDS;
     if (l->operands > 0)
@@ -166,7 +169,10 @@ static void take_word(struct line *l, const char *word)
     } else if (!l->operands_only && word[0] == '-' && word[1] != '\0') {
         l->waits = awaits_value(l, word);
     } else if (l->cmd) {
-        l->operands++;
+        const struct cmd *own =
+            l->cmd->commands && !l->operands ? option_command(l->cmd, word, &none) : NULL;
+        l->cmd = own ? own : l->cmd;
+        l->operands += !own;
     } else {
         l->cmd = verbs_find(word, &none);
         l->unknown = !l->cmd;

@@ -396,6 +396,25 @@ static int check_operands(const struct cmd_context *c, struct err *err)
     return 0;
 }
 
+const struct cmd *option_command(const struct cmd *cmd, const char *word, struct err *err)
+{
+    const char *words[32], *near;
+    size_t count = 0, skip = strlen(cmd->name) + 1;
+    for (; cmd->commands[count]; count++) {
+        words[count] = cmd->commands[count]->name + skip;
+        if (strcmp(words[count], word) == 0)
+            return cmd->commands[count];
+    }
+    near = text_nearest(word, words, count);
+    if (near)
+        err_set(err, ERR_USAGE, "unknown command \"%s %s\": did you mean \"%s %s\"?", cmd->name,
+                word, cmd->name, near);
+    else
+        err_set(err, ERR_USAGE, "unknown command \"%s %s\": see dq help %s", cmd->name, word,
+                cmd->name);
+    return NULL;
+}
+
 int option_parse_own(struct cmd_context *c, int argc, char **argv, struct err *err)
 {
     struct grammar g;
@@ -429,6 +448,8 @@ int option_parse(struct cmd_context *c, const struct cmd *(*find)(const char *, 
     if (rc < 0 || at == argc)
         return rc;
     c->cmd = find(argv[at], err);
+    if (c->cmd && c->cmd->commands && at + 1 < argc && argv[at + 1][0] != '-')
+        c->cmd = option_command(c->cmd, argv[++at], err);
     return c->cmd ? option_parse_own(c, argc - at, argv + at, err) : ERR_USAGE;
 }
 

@@ -18,6 +18,8 @@ extern const char *const option_statuses[]; /* NULL-terminated */
  * c->cmd stays NULL if no verb is given. argv is reordered. */
 int option_parse(struct cmd_context *c, const struct cmd *(*find)(const char *, struct err *),
                  int argc, char **argv, struct err *err) __attribute__((warn_unused_result));
+/* The one of cmd->commands that is named by a word. NULL: none is, with err. */
+const struct cmd *option_command(const struct cmd *cmd, const char *word, struct err *err);
 /* The same behind the verb, which is c->cmd, and argv[0]. */
 int option_parse_own(struct cmd_context *c, int argc, char **argv, struct err *err)
     __attribute__((warn_unused_result));

@@ -11,6 +11,7 @@
 #include <string.h>
 
 #define TEXT_WIDTH 80
+#define COMMAND_WIDTH 17 /* of a column of names */
 
 /* Words of one paragraph, wrapped at TEXT_WIDTH, but not within brackets; the first line begins at
  * column `at`, the others are indented to `indent`. */
@@ -76,7 +77,7 @@ static bool put_options(struct buf *b, const struct cmd_option *options, size_t 
 static void put_examples(struct buf *b, const char *examples)
 {
     buf_str(b, "\nexamples:\n");
-    for (const char *s = examples; s && *s != '\0';) {
+    for (const char *s = examples; *s != '\0';) {
         size_t len = strcspn(s, "\n");
         buf_printf(b, "  %.*s\n", (int)len, s);
         s += len;
@@ -124,6 +125,13 @@ void usage_put_verb(struct buf *b, const struct cmd *cmd)
         s += len;
         s += *s == '\n';
     }
+    if (cmd->commands)
+        buf_str(b, "\ncommands:\n");
+    for (size_t i = 0; cmd->commands && cmd->commands[i]; i++) {
+        const struct cmd *one = cmd->commands[i];
+        buf_printf(b, "  %-*s", COMMAND_WIDTH, one->name + strlen(cmd->name) + 1);
+        put_wrapped(b, one->summary, strlen(one->summary), COMMAND_WIDTH + 2, COMMAND_WIDTH + 2);
+    }
     if (cmd->option_count > 0) {
         buf_str(b, "\noptions:\n");
         if (put_options(b, cmd->options, cmd->option_count, false))
@@ -131,7 +139,8 @@ void usage_put_verb(struct buf *b, const struct cmd *cmd)
     }
     if (cmd->program)
         return;
-    put_examples(b, cmd->examples);
+    if (cmd->examples)
+        put_examples(b, cmd->examples);
     put_global_names(b);
 }
 

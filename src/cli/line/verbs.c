@@ -18,6 +18,7 @@ static const struct {
     {"log", "events"},
     {"history", "events"},
     {"audit", "events"},
+    {"cron", "schedule"},
     {"unpause", "resume"},
     {"kill", "cancel"},
     {"stop", "cancel"},

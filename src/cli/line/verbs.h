@@ -27,6 +27,7 @@
     X(run_now) \
     X(pause) \
     X(resume) \
+    X(schedule) \
     X(quiet) \
     X(unquiet) \
     X(delete) \
@@ -42,9 +43,21 @@
     X(help) \
     X(completion) \
     X(version)
+/* The commands of dq schedule. */
+#define VERBS_SCHEDULE(X) \
+    X(schedule_list) \
+    X(schedule_show) \
+    X(schedule_next) \
+    X(schedule_set) \
+    X(schedule_pause) \
+    X(schedule_resume) \
+    X(schedule_delete) \
+    X(schedule_apply) \
+    X(schedule_export)
 /* clang-format on */
 #define VERBS_DECLARE(name) extern const struct cmd cmd_##name;
 VERBS(VERBS_DECLARE)
+VERBS_SCHEDULE(VERBS_DECLARE)
 
 extern const struct cmd *const verbs_table[]; /* NULL-terminated, by group */
 /* Finds a verb by name or alias. If there is none: NULL and ERR_USAGE, with the nearest name. */

@@ -130,6 +130,19 @@ void act_init(struct act *a, const struct cmd_context *c, const uint64_t *ids, s
         ;
 }
 
+void act_about(struct act *a, const char *name)
+{
+    BUF_LOCAL struct buf b = BUF_INIT;
+
+    text_shell_word(&b, name);
+    char *all =
+        mem_printf("%s%s%s", b.data, a->arguments ? " " : "", a->arguments ? a->arguments : "");
+    cut(all, EVENT_STORE_ARGUMENTS_MAX);
+    cut(all, EVENT_STORE_ARGUMENTS_MAX);
+    free(a->arguments);
+    a->event.arguments = a->arguments = all;
+}
+
 void act_done(struct act *a)
 {
     free(a->actor);

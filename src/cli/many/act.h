@@ -13,6 +13,8 @@ struct act {
 };
 /* The act of this command line. ids: the tasks that it names, count of them; NULL: none. */
 void act_init(struct act *a, const struct cmd_context *c, const uint64_t *ids, size_t count);
+/* It is about a thing of this name, which its arguments begin with. */
+void act_about(struct act *a, const char *name);
 void act_done(struct act *a);
 
 #endif

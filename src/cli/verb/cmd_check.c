@@ -5,6 +5,7 @@
  * it should be.
  */
 #include "cli/judge/fleet.h"
+#include "cli/judge/schedules.h"
 #include "cli/line/verbs.h"
 
 #include "base/json.h"
@@ -29,7 +30,7 @@ static const char *const status_names[] = {"OK", "WARNING", "CRITICAL", "UNKNOWN
 #define TAGS_NAMED 3 /* of each kind; the others are counted */
 
 struct check_values {
-    const char *tag, *max_failed, *max_expired;
+    const char *tag, *max_failed, *max_expired, *schedules;
     int64_t max_late_ms, max_pending, max_running_ms, min_dqds;
 };
 
@@ -246,6 +247,37 @@ static void check_numbers(struct finding *f, const struct limits *limits, const 
                     n->pending, limits->pending);
 }
 
+static int check_schedules(struct cmd_context *c, const char *globs, const struct fleet *fleet,
+                           struct finding *f, struct err *err)
+{
+    const struct schedule_filter filter = {.glob = globs};
+    struct schedule *all;
+    size_t count, named = 0;
+    int64_t now_at;
+    int rc = schedule_store_list(c->db, &filter, &all, &count, &now_at, err);
+
+    if (rc < 0)
+        return rc;
+    for (size_t i = 0; i < count; i++) {
+        BUF_LOCAL struct buf why = BUF_INIT;
+        bool alarm = schedules_put_alarm(&why, &all[i], now_at);
+
+        if (!alarm && fleet->alive && all[i].paused_at == TASK_TIME_NONE &&
+            fleet_serves(fleet, all[i].tag, NULL) == FLEET_SERVES_NOT) {
+            alarm = true;
+            buf_printf(&why, "no dqd serves %s, the tag of schedule %s", all[i].tag, all[i].name);
+        }
+        if (alarm && named++ < TAGS_NAMED)
+            add_problem(f, STATUS_CRITICAL, "%s", why.data);
+    }
+    if (named > TAGS_NAMED)
+        add_problem(f, STATUS_CRITICAL, "%zu more schedules", named - TAGS_NAMED);
+    if (!count)
+        add_problem(f, STATUS_UNKNOWN, "no schedule matches %s", globs);
+    schedule_row_free(all, count);
+    return 0;
+}
+
 /* ---- the line */
 
 /* Text before the bar, which separates it from the performance data: no bar, one line. */
@@ -375,6 +407,8 @@ static int look(struct cmd_context *c, const struct check_values *v, const struc
         check_numbers(f, limits, &n);
         if (v->max_running_ms >= 0)
             rc = check_running(c, v, now_at, f, &n.running_ms, err);
+        if (rc == 0 && v->schedules)
+            rc = check_schedules(c, v->schedules, &fleet, f, err);
     }
     if (rc == 0 && c->style.format == OUT_JSON)
         put_json(f, &n, &fleet, f->problems.len ? f->problems.data : "");
@@ -421,6 +455,8 @@ static const struct cmd_option options[] = {
     {"max-running", 0, CMD_DURATION, FIELD(max_running_ms), "D", "critical if a task has run for longer than this", NULL, 0},
     {"max-pending", 0, CMD_COUNT, FIELD(max_pending), "N", "critical if more tasks are pending", NULL, 0},
     {"min-dqds", 0, CMD_COUNT, FIELD(min_dqds), "N", "critical if fewer dqds are alive; default: 1", NULL, 1},
+    {"schedules", 0, CMD_TAGS, FIELD(schedules), "GLOB",
+     "critical if the last run of such a schedule failed, none succeeded in time, or no dqd serves its tag", NULL, 0},
     {"tag", 't', CMD_TAGS, FIELD(tag), "GLOB", "only tags that match", NULL, 0},
 };
 /* clang-format on */
@@ -431,7 +467,7 @@ const struct cmd cmd_check = {
     .summary = "print one line for monitoring, with an exit status",
     .usage =
         "[--max-late D] [--max-failed N[/D]] [--max-expired N[/D]] [--max-pending N] [--min-dqds N] "
-        "[--max-running D] [--tag GLOB]",
+        "[--max-running D] [--schedules GLOB] [--tag GLOB]",
     .details =
         "Exits with 0 if all is well, 1 for a warning, 2 if it is critical, 3 if that is unknown. Always critical: no dqd is "
         "alive, or none serves a tag that has due tasks. A warning: a tag rests because its handler cannot be started, or "

@@ -1,6 +1,7 @@
 /*
  * cmd_help.c - dq help.
  */
+#include "cli/line/option.h"
 #include "cli/line/usage.h"
 #include "cli/line/verbs.h"
 
@@ -20,6 +21,10 @@ static int run(struct cmd_context *c, const void *values __attribute__((unused))
         if (strcmp(word, topics[i].name) == 0)
             put = topics[i].put;
     const struct cmd *cmd = put ? NULL : verbs_find(word, err);
+    if (cmd && cmd->commands && c->operand_count > 1)
+        cmd = option_command(cmd, c->operands[1], err);
+    else if (cmd && c->operand_count > 1)
+        return err_set(err, ERR_USAGE, "unexpected argument \"%s\"", c->operands[1]);
     if (put)
         put(&b, verbs_table);
     else if (cmd)
@@ -32,8 +37,8 @@ const struct cmd cmd_help = {
     .name = "help",
     .group = "help",
     .summary = "explain dq, one of its commands, filters, or common options",
-    .usage = "[COMMAND | filters | options]",
-    .max_operands = 1,
+    .usage = "[COMMAND... | filters | options]",
+    .max_operands = 2,
     .level = CMD_NOTHING,
     .pages = true,
     .formats = OUT_BIT(OUT_TABLE),

@@ -263,7 +263,7 @@ static int write_resume(struct db *db, const struct schedule *s, struct err *err
     buf_str(&sql, "UPDATE dq_schedule SET ");
     put_next(&sql, t, next_at);
     buf_str(&sql, ", paused_time = NULL, paused_by = NULL, pause_reason = NULL,"
-                  " version = version + 1 WHERE name = ");
+                  " update_time = UTC_TIMESTAMP(3), version = version + 1 WHERE name = ");
     db_put_text(&sql, s->name);
     if (rc == 0)
         rc = db_exec(db, &sql, NULL, err);

@@ -67,12 +67,12 @@ struct schedule {
     X("zone", "zone", NAME, zone, 0, 0, NULL, "")                                                         \
     X("from_time", "from", TIME, from_at, 0, 0, NULL, "")                                                 \
     X("to_time", "to", TIME, to_at, 0, 0, NULL, "")                                                       \
-    X("spread", "spread", MS, spread_ms, 0, 0, NULL, "")                                                  \
+    X("spread", "spread", MS, spread_ms, 0, 0, get_spread_ms, "")                                                  \
     X("catch_up", "catch_up", INT, catch_up, 0, 0, get_catch_up, "")                                      \
-    X("catch_up_within", "within", MS, within_ms, 0, 0, NULL, "")                                         \
+    X("catch_up_within", "within", MS, within_ms, 0, 0, get_within_ms, "")                                         \
     X("overlap", "overlap", INT, overlap, 0, 0, get_overlap, "")                                          \
-    X("expires", "expires", MS, expires_ms, 0, 0, NULL, "")                                               \
-    X("alarm_after", "alarm_after", MS, alarm_after_ms, 0, 0, NULL, "")
+    X("expires", "expires", MS, expires_ms, 0, 0, get_expires_ms, "")                                               \
+    X("alarm_after", "alarm_after", MS, alarm_after_ms, 0, 0, get_alarm_after_ms, "")
 #define SCHEDULE_ROW_STATE(X)                                                                             \
     X("paused_time", "paused", TIME, paused_at, 0, 0, NULL, "")                                           \
     X("paused_by", "paused_by", TEXT, paused_by, 0, 0, NULL, "")                                          \

@@ -1,0 +1,98 @@
+/*
+ * cmd_schedule.c - dq schedule: the schedules, and the commands about them.
+ */
+#include "cli/line/none.h"
+#include "cli/line/verbs.h"
+#include "cli/show/schedule_columns.h"
+#include "store/ask/schedule_store.h"
+
+struct list_values {
+    const char *tag, *name;
+    int64_t most;
+};
+
+#define TABLE_COLUMNS "name,tag,expression,zone,next,last,result,took,late,missed_week,state"
+#define TABLE_DROP "zone,late,took,tag,missed_week,last"
+
+static bool is_wanted(const struct list_values *v, const struct schedule *s)
+{
+    return !v->tag || task_tag_glob(v->tag, s->tag);
+}
+
+static int list(struct cmd_context *c, const void *values, struct err *err)
+{
+    const struct list_values *v = values;
+    const struct schedule_filter filter = {.glob = c->operand_count ? c->operands[0] : NULL,
+                                           .most = v->most > 0 && !v->tag ? (size_t)v->most : 0,
+                                           .bodies = c->style.format == OUT_JSON ||
+                                                     c->style.format == OUT_NDJSON};
+    struct schedule *all;
+    size_t count, shown = 0;
+    struct out *out;
+    int rc = schedule_store_list(c->db, &filter, &all, &count, &c->style.cell.now_at, err);
+    if (rc < 0)
+        return rc;
+    rc = out_new(&out, &c->style, schedule_columns, schedule_column_count,
+                 c->style.format == OUT_TABLE ? TABLE_COLUMNS : NULL, &c->style.cell, err);
+    if (rc == 0)
+        out_may_drop(out, TABLE_DROP);
+    for (size_t i = 0; rc == 0 && i < count && (v->most <= 0 || shown < (size_t)v->most); i++) {
+        if (is_wanted(v, &all[i])) {
+            out_row(out, &all[i]);
+            shown++;
+        }
+    }
+    rc = rc == 0 ? out_end(out, 0) : rc;
+    schedule_row_free(all, count);
+    if (rc == 0 && !shown)
+        none_note(
+            c, count ? "no schedule matches" : "there are no schedules; dq schedule set adds one",
+            NULL);
+    return rc;
+}
+
+#define FIELD(name) offsetof(struct list_values, name)
+static const struct cmd_option options[] = {
+    {"tag", 't', CMD_TAGS, FIELD(tag), "GLOB", "schedules whose tag matches", NULL, 0},
+    {"number", 'n', CMD_COUNT, FIELD(most), "N", "at most N, by name", NULL, 1},
+};
+
+const struct cmd cmd_schedule_list = {
+    .name = "schedule list",
+    .group = "look",
+    .summary = "list schedules with their next and last runs",
+    .usage = "[GLOB] [OPTION...]",
+    CMD_OPTIONS(options),
+    .values_size = sizeof(struct list_values),
+    .max_operands = 1,
+    .level = CMD_SCHEMA,
+    .reads_only = true,
+    .pages = true,
+    .formats = OUT_ANY,
+    .run = list,
+};
+
+#define ROW(name) &cmd_##name,
+static const struct cmd *const commands[] = {VERBS_SCHEDULE(ROW) NULL};
+
+const struct cmd cmd_schedule = {
+    .name = "schedule",
+    .group = "change",
+    .summary = "add tasks at set times, once for all hosts, as cron does on one",
+    .usage = "[list] [GLOB] [OPTION...]\nCOMMAND [ARGUMENT...]",
+    .commands = commands,
+    CMD_OPTIONS(options),
+    .values_size = sizeof(struct list_values),
+    .max_operands = 0,
+    .level = CMD_SCHEMA,
+    .reads_only = true,
+    .pages = true,
+    .formats = OUT_ANY,
+    .examples = "dq schedule set nightly report --cron '30 2 * * 1-5' --zone Europe/Berlin\n"
+                "dq schedule set feed feed.fetch http://localhost/feed --every 10m\n"
+                "dq schedule next nightly\n"
+                "dq schedule\n"
+                "dq schedule export >schedules\n"
+                "dq schedule apply schedules --owner shop --prune --dry-run",
+    .run = list,
+};

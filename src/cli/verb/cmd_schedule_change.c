@@ -1,0 +1,125 @@
+/*
+ * cmd_schedule_change.c - dq schedule pause, resume and delete: of the schedules that are named.
+ */
+#include "cli/line/verbs.h"
+#include "cli/many/act.h"
+#include "store/ask/schedule_store.h"
+
+#include "base/mem.h"
+
+#include <string.h>
+
+struct change_values {
+    const char *reason;
+};
+
+struct change {
+    struct cmd_context *c;
+    const char *name, *reason;
+    const struct event_act *act;
+};
+
+static int pause_one(const struct change *x, struct err *err)
+{
+    return schedule_store_pause(x->c->db, x->name, x->reason, x->act, err);
+}
+
+static int resume_one(const struct change *x, struct err *err)
+{
+    return schedule_store_resume(x->c->db, x->name, x->act, err);
+}
+
+static int delete_one(const struct change *x, struct err *err)
+{
+    struct schedule_change change = {.name = x->name};
+    size_t bad;
+    int rc = schedule_store_change(x->c->db, &change, 1, x->act, &bad, err);
+    if (rc == 0 && !change.existed)
+        rc = err_set(err, ERR_NOT_FOUND, "schedule %s does not exist", x->name);
+    schedule_store_change_done(&change, 1);
+    return rc < 0 ? rc : 1;
+}
+
+/* Each by itself: one that does not exist is reported, and the others are changed. */
+static int each(struct cmd_context *c, const char *reason,
+                int (*change_one)(const struct change *x, struct err *err), const char *done,
+                const char *before, struct err *err)
+{
+    for (int i = 0; i < c->operand_count; i++) {
+        struct act act;
+        int tries = 0, rc;
+        act_init(&act, c, NULL, 0);
+        act_about(&act, c->operands[i]);
+        const struct change x = {c, c->operands[i], reason, &act.event};
+        do
+            rc = change_one(&x, err);
+        while (cmd_again(rc, &tries));
+        act_done(&act);
+        if (rc == ERR_NOT_FOUND)
+            cmd_complain(c, "%s", err->text);
+        else if (rc < 0)
+            return rc;
+        else
+            cmd_note(c, "%s %s", c->operands[i], rc ? done : before);
+    }
+    return 0;
+}
+
+static int run_pause(struct cmd_context *c, const void *values, struct err *err)
+{
+    const struct change_values *v = values;
+    return each(
+        c, v->reason, pause_one,
+        "is paused: its slots are skipped, and not caught up. To resume: dq schedule resume",
+        "was paused already", err);
+}
+
+static int run_resume(struct cmd_context *c, const void *values __attribute__((unused)),
+                      struct err *err)
+{
+    int rc = each(c, NULL, resume_one, "runs again, from its next slot on", "was not paused", err);
+    if (rc == 0)
+        cmd_wake(c, 0);
+    return rc;
+}
+
+static int run_delete(struct cmd_context *c, const void *values __attribute__((unused)),
+                      struct err *err)
+{
+    return each(c, NULL, delete_one, "is deleted; tasks that it has added stay", "", err);
+}
+
+static const struct cmd_option pause_options[] = {
+    {"reason", 0, CMD_TEXT, offsetof(struct change_values, reason), "TEXT",
+     "why, for dq schedule show", NULL, 0},
+};
+
+#define CHANGE                                                                                     \
+    .group = "change", .min_operands = 1, .max_operands = -1, .level = CMD_SCHEMA,                 \
+    .formats = OUT_ANY
+
+const struct cmd cmd_schedule_pause = {
+    .name = "schedule pause",
+    .summary = "skip the slots of schedules until they are resumed",
+    .usage = "NAME... [--reason TEXT]",
+    CMD_OPTIONS(pause_options),
+    .values_size = sizeof(struct change_values),
+    CHANGE,
+    .run = run_pause,
+};
+
+const struct cmd cmd_schedule_resume = {
+    .name = "schedule resume",
+    .summary = "end a pause; what it skipped stays skipped",
+    .usage = "NAME...",
+    CHANGE,
+    .run = run_resume,
+};
+
+const struct cmd cmd_schedule_delete = {
+    .name = "schedule delete",
+    .summary = "delete schedules; tasks that they have added stay",
+    .usage = "NAME...",
+    CHANGE,
+    .run = run_delete,
+};

@@ -1,0 +1,233 @@
+/*
+ * cmd_schedule_show.c - dq schedule show and next: one schedule, its latest slots, and those that
+ * come.
+ */
+#include "cli/line/verbs.h"
+#include "cli/many/schedule_words.h"
+#include "cli/show/schedule_columns.h"
+#include "cli/show/task_columns.h"
+#include "store/ask/schedule_slots.h"
+#include "store/ask/schedule_store.h"
+
+#include "base/json.h"
+#include "base/when.h"
+
+#include <sys/param.h>
+
+#define SLOTS_SHOWN 10
+
+static int find(struct cmd_context *c, const char *name, struct schedule *ret, struct err *err)
+{
+    int rc = schedule_store_find(c->db, name, ret, err);
+    if (rc == 0)
+        rc = err_set(err, ERR_NOT_FOUND, "there is no schedule %s; dq schedule lists them", name);
+    return rc < 0 ? rc : 0;
+}
+
+/* ---- show ---- */
+
+#define SLOT ((const struct schedule_slot *)row)
+
+OUT_GETTER(decision)
+{
+    cell_set_text(ret, slot_decision_name(SLOT->decision));
+    ret->colour =
+        SLOT->decision == SLOT_RAN || SLOT->decision == SLOT_BY_HAND ? CELL_PLAIN : CELL_WARN;
+}
+
+OUT_GETTER(result)
+{
+    if (SLOT->status >= 0) {
+        cell_set_text(ret, task_status_name(SLOT->status));
+        ret->colour = task_status_colour(SLOT->status);
+    }
+}
+
+#define SHOWN(sql, ...) COLUMN(schedule_slot, NULL, __VA_ARGS__),
+static const struct column slot_columns[] = {SCHEDULE_SLOTS_COLUMNS(SHOWN)};
+#define SLOT_COUNT (sizeof slot_columns / sizeof slot_columns[0])
+
+static void put_json(const struct cmd_context *c, const struct schedule *s,
+                     const struct schedule_slot *slots, size_t count)
+{
+    struct buf b = BUF_INIT;
+    BUF_LOCAL struct buf sentence = BUF_INIT;
+    schedule_words_put_sentence(&sentence, s);
+    buf_chr(&b, '{');
+    out_put_members(&b, &c->style.cell, schedule_columns, schedule_column_count, s, &c->style.cell);
+    buf_chr(&b, ',');
+    cell_put_json_text(&b, &c->style.cell, "sentence", sentence.data);
+    buf_str(&b, ",\"slots\":[");
+    for (size_t i = 0; i < count; i++) {
+        buf_str(&b, i ? ",{" : "{");
+        out_put_members(&b, &c->style.cell, slot_columns, SLOT_COUNT, &slots[i], NULL);
+        buf_chr(&b, '}');
+    }
+    buf_str(&b, "]}\n");
+    out_take(&b);
+}
+
+static int put_table(struct cmd_context *c, const struct schedule *s,
+                     const struct schedule_slot *slots, size_t count, struct err *err)
+{
+    BUF_LOCAL struct buf sentence = BUF_INIT;
+    struct out *out;
+    schedule_words_put_sentence(&sentence, s);
+    int rc = out_record(&c->style, schedule_columns, schedule_column_count, NULL, s, &c->style.cell,
+                        err);
+    if (rc < 0)
+        return rc;
+    out_printf("\n%s\n", sentence.data);
+    if (!count)
+        return 0;
+    out_printf("\nlatest slots:\n");
+    rc = out_new(&out, &c->style, slot_columns, SLOT_COUNT, NULL, NULL, err);
+    if (rc == 0)
+        out_may_drop(out, "slots,missed,decided,exit,id");
+    for (size_t i = 0; rc == 0 && i < count; i++)
+        out_row(out, &slots[i]);
+    return rc == 0 ? out_end(out, 0) : rc;
+}
+
+static int run_show(struct cmd_context *c, const void *values __attribute__((unused)),
+                    struct err *err)
+{
+    struct schedule s = {0};
+    struct schedule_slot *slots = NULL;
+    size_t count = 0;
+    int rc = find(c, c->operands[0], &s, err);
+    if (rc == 0)
+        rc = schedule_slots_list(c->db, s.name, SLOTS_SHOWN, &slots, &count, err);
+    if (rc == 0)
+        rc = cmd_now(c, &c->style.cell.now_at, err);
+    if (rc == 0 && (c->style.format == OUT_JSON || c->style.format == OUT_NDJSON))
+        put_json(c, &s, slots, count);
+    else if (rc == 0 && c->style.format == OUT_TABLE)
+        rc = put_table(c, &s, slots, count, err);
+    else if (rc == 0)
+        rc = out_record(&c->style, schedule_columns, schedule_column_count, NULL, &s,
+                        &c->style.cell, err);
+    schedule_slots_free(slots, count);
+    schedule_row_done(&s);
+    return rc;
+}
+
+const struct cmd cmd_schedule_show = {
+    .name = "schedule show",
+    .group = "look",
+    .summary = "show a schedule and what became of its latest slots",
+    .usage = "NAME",
+    .min_operands = 1,
+    .max_operands = 1,
+    .level = CMD_SCHEMA,
+    .reads_only = true,
+    .pages = true,
+    .formats = OUT_NO_ID,
+    .run = run_show,
+};
+
+/* ---- next ---- */
+
+struct next_values {
+    int64_t count;
+    struct cmd_when since;
+};
+
+struct next {
+    int64_t at, due_at;
+    const char *note;
+};
+
+#define NEXT ((const struct next *)row)
+
+OUT_GETTER(in)
+{
+    cell_set_until(ret, NEXT->at);
+}
+
+static const struct column next_columns[] = {
+    OUT_FIELD(next, "slot", TIME, at, 0),
+    OUT_GET("in", MS, 0, get_in),
+    OUT_FIELD(next, "due", TIME, due_at, 0),
+    OUT_FIELD(next, "note", TEXT, note, 0),
+};
+
+static const char *const shifts[] = {
+    [TIMETABLE_AS_WRITTEN] = NULL,
+    [TIMETABLE_GAP_MOVED] = "the clock skips its time: it runs right afterwards",
+    [TIMETABLE_FIRST_OF_TWO] = "the clock shows its time twice: it runs the first time",
+};
+
+static int put_next(struct cmd_context *c, const struct schedule *s, const struct timetable *t,
+                    int64_t since_at, int64_t most, struct err *err)
+{
+    struct next n = {.at = since_at};
+    enum timetable_shift shift;
+    struct out *out;
+    int rc =
+        out_new(&out, &c->style, next_columns, sizeof next_columns / sizeof next_columns[0],
+                c->style.format == OUT_TABLE && !s->spread_ms ? "slot,in,note" : NULL, NULL, err);
+    if (rc < 0)
+        return rc;
+    while (most-- > 0 && timetable_next(t, n.at, &n.at, &shift)) {
+        n.due_at = n.at + slot_offset_ms(s->name, s->spread_ms);
+        n.note = shifts[shift];
+        out_row(out, &n);
+    }
+    return out_end(out, 0);
+}
+
+static int run_next(struct cmd_context *c, const void *values, struct err *err)
+{
+    const struct next_values *v = values;
+    struct schedule s = {0};
+    BUF_LOCAL struct buf sentence = BUF_INIT;
+    struct timetable *t = NULL;
+    int64_t since_at;
+    int rc = find(c, c->operands[0], &s, err);
+    if (rc == 0)
+        rc = cmd_now(c, &c->style.cell.now_at, err);
+    since_at = c->style.cell.now_at;
+    if (rc == 0)
+        rc = cmd_resolve(c, &v->since, &since_at, err);
+    if (rc == 0 && !(t = schedule_row_timetable(&s, err)))
+        rc = ERR_DATA;
+    if (rc == 0) {
+        schedule_words_put_sentence(&sentence, &s);
+        cmd_note(c, "%s: %s%s", s.name, sentence.data,
+                 s.paused_at != TASK_TIME_NONE
+                     ? "; it is paused: these slots are skipped until dq schedule resume"
+                     : "");
+        /* what has been decided does not come again */
+        rc =
+            put_next(c, &s, t,
+                     v->since.text ? since_at - 1
+                                   : MAX(since_at, s.next_at == TASK_TIME_NONE ? 0 : s.next_at - 1),
+                     v->count > 0 ? v->count : SLOTS_SHOWN, err);
+    }
+    timetable_free(t);
+    schedule_row_done(&s);
+    return rc;
+}
+
+#define FIELD(name) offsetof(struct next_values, name)
+static const struct cmd_option next_options[] = {
+    {"number", 'n', CMD_COUNT, FIELD(count), "N", "the next N slots; default: 10", NULL, 1},
+    {"since", 0, CMD_INSTANT, FIELD(since), "TIME", "from TIME on; default: now", NULL, 0},
+};
+
+const struct cmd cmd_schedule_next = {
+    .name = "schedule next",
+    .group = "look",
+    .summary = "show when a schedule will run",
+    .usage = "NAME [-n N] [--since TIME]",
+    CMD_OPTIONS(next_options),
+    .values_size = sizeof(struct next_values),
+    .min_operands = 1,
+    .max_operands = 1,
+    .level = CMD_SCHEMA,
+    .reads_only = true,
+    .pages = true,
+    .formats = OUT_NO_ID,
+    .run = run_next,
+};

@@ -1,0 +1,45 @@
+/*
+ * schedule_slots.h - what became of the slots of a schedule.
+ */
+#ifndef DQ_STORE_ASK_SCHEDULE_SLOTS_H
+#define DQ_STORE_ASK_SCHEDULE_SLOTS_H
+
+#include "base/column.h"
+#include "base/slot.h"
+#include "store/db/db.h"
+
+/* Texts are heap memory. Instants: TASK_TIME_NONE if there is none. */
+struct schedule_slot {
+    int64_t at;
+    uint32_t slots; /* so many in a row had this decision, from this one on */
+    int decision;   /* enum slot_decision */
+    uint32_t missed;
+    int64_t decided_at, started_at, finished_at;
+    uint64_t id; /* of its task; 0: none, or not known */
+    int status;  /* enum task_status: how it ended; -1: not known yet */
+    int exit;    /* -1: none */
+    char *error; /* NULL: none */
+};
+/* clang-format off */
+/* Columns, as TASK_COLUMNS in base/task.h. get is in src/cli/verb/cmd_schedule_show.c. */
+#define SCHEDULE_SLOTS_COLUMNS(X)                                                                          \
+    X("slot", "slot", TIME, at, 0, 0, NULL, "")                                                           \
+    X("decision", "decision", INT, decision, 0, 0, get_decision, "")                                      \
+    X("slots", "slots", U32, slots, 0, 0, NULL, "")                                                       \
+    X("missed", "missed", U32, missed, 0, 0, NULL, "")                                                    \
+    X("decide_time", "decided", TIME, decided_at, 0, 0, NULL, "")                                         \
+    X("task_id", "id", ID, id, 0, 0, NULL, "")                                                            \
+    X("result", "result", EXIT, status, 0, 0, get_result, "")                                             \
+    X("start_time", "started", TIME, started_at, 0, 0, NULL, "")                                          \
+    X("finish_time", "finished", TIME, finished_at, 0, 0, NULL, "")                                       \
+    X("exit_code", "exit", EXIT, exit, 0, 0, NULL, "")                                                    \
+    X("error", "error", TEXT, error, 60, 0, NULL, "")
+/* clang-format on */
+
+/* The latest decided slots of a schedule, `most` at most, newest first. Blocks on the database.
+ * Free *ret with schedule_slots_free. */
+int schedule_slots_list(struct db *db, const char *name, size_t most, struct schedule_slot **ret,
+                        size_t *ret_count, struct err *err) __attribute__((warn_unused_result));
+void schedule_slots_free(struct schedule_slot *slots, size_t count);
+
+#endif

@@ -1,0 +1,192 @@
+#!/usr/bin/env bats
+# dq schedule: as people set, read, pause and keep schedules in files. For dqd see test/daemon/schedule.bats.
+
+bats_require_minimum_version 1.5.0
+load ../lib/sandbox
+
+setup()
+{
+    sandbox_clear
+    sql 'DELETE FROM dq_schedule; DELETE FROM dq_slot'
+    cd "$BATS_TEST_TMPDIR"
+}
+
+set_() { dq -q schedule set "$@"; }
+stored() { sql "SELECT COUNT(*) FROM dq_schedule"; }
+export_() { dq schedule export "$@"; }
+of() { dq -o json schedule show "$1" | jq -r ".$2"; }
+
+# refused STATUS TEXT ARGUMENT...: of dq schedule; nothing is written.
+refused()
+{
+    local expected=$1 text=$2
+    shift 2
+    run -"$expected" --separate-stderr dq schedule "$@"
+    [[ $stderr == *"$text"* ]] || { echo "$stderr"; return 1; }
+    [ "$(wc -l <<<"$stderr")" = 1 ]
+    [ "$(stored)" = 0 ]
+}
+
+@test 'set says what it has made, when it runs next, and what has changed' {
+    run --separate-stderr dq schedule set report build '{"a": 1}' --cron '30 2 * * 1-5' --zone Europe/Berlin
+    [[ $stderr == 'report is new; at 02:30 on Mondays to Fridays (Europe/Berlin); next: '* ]]
+    run --separate-stderr dq schedule set report build '{"a": 1}' --cron '30 2 * * 1-5' --zone Europe/Berlin
+    [[ $stderr == 'report is unchanged; '* ]]
+    run --separate-stderr dq schedule set report build --every 10m --overlap one
+    [[ $stderr == 'report is changed: body, kind, expression, zone, overlap; every 10m, '* ]]
+    [ "$(of report overlap)" = one ]
+    [ "$(of report body)" = '' ]
+    [ "$(stored)" = 1 ]
+    run -65 --separate-stderr dq schedule set report build --every 10m --new
+    [[ $stderr == *'schedule report'*'exists already'* ]]
+}
+
+@test 'a cron expression without a zone has that of the host' {
+    TZ=Asia/Tokyo set_ a t --cron @daily
+    [ "$(of a zone)" = Asia/Tokyo ]
+    TZ=CET-1CEST set_ b t --cron @daily
+    [ "$(of b zone)" = UTC ]
+    set_ c t --every 1h
+    [ "$(of c zone)" = UTC ]
+}
+
+@test 'bad input is one clear line, and nothing is written' {
+    refused 64 'when? Give --cron, --every or --gap' set a t
+    refused 64 'cron and --every cannot be combined' set a t --cron @daily --every 1h
+    refused 64 'zone and --every cannot be combined' set a t --every 1h --zone UTC
+    refused 65 'did you mean Europe/Berlin' set a t --cron @daily --zone Europe/Berln
+    refused 65 'this never comes' set a t --cron '30 2 31 2 *'
+    refused 65 'minute 61 is out of range' set a t --cron '61 * * * *'
+    refused 65 'use --every 30s' set a t --cron '* * * * * *'
+    refused 65 'leave this to its crontab' set a t --cron @reboot
+    refused 65 'at least 1s' set a t --every 0.1s
+    refused 64 'at most a year' set a t --every 1m --within 800d
+    refused 64 'skip cannot be combined' set a t --every 1m --within 1h --catch-up skip
+    refused 65 'has an @' set a@b t --every 1m
+    refused 65 '65535 at most' set a t - --every 1m < <(head -c 65536 /dev/zero)
+    refused 64 'did you mean "schedule set"' sett a t --every 1m
+    refused 64 'did you mean --cron' set a t --crn @daily
+    refused 1 'there is no schedule a' show a
+    refused 1 'there is no schedule a' next a
+    refused 69 'Connection refused' --config <(printf '[mysql]\nhost = 127.0.0.1\nport = 1\n') list || true
+}
+
+@test 'list shows schedules by name and tag; the name alone lists, too' {
+    for name in b.two a.one b.three; do set_ $name "t.$name" --every 1h; done
+    [ "$(dq schedule list -o id)" = $'a.one\nb.three\nb.two' ]
+    [ "$(dq schedule -o id)" = $'a.one\nb.three\nb.two' ]
+    [ "$(dq schedule list 'b.*' -o id)" = $'b.three\nb.two' ]
+    [ "$(dq schedule list --tag '*one' -o id)" = a.one ]
+    [ "$(dq schedule list -n 1 --tag 't.b*' -o id)" = b.three ]
+    [ "$(dq -o json schedule | jq -r '.[0] | [.name, .tag, .kind, .expression, .state, .result] | @tsv')" = \
+        $'a.one\tt.a.one\tevery\t1h\twaiting\t' ]
+    run --separate-stderr dq schedule list nosuch
+    [[ $stderr == *'there are no schedules'* || $stderr == *'no schedule matches'* ]]
+}
+
+@test 'next shows the slots that come, and both changes of the clock' {
+    set_ a t --cron '30 2 * * *' --zone Europe/Berlin
+    next() { TZ=UTC dq -o json schedule next a "$@" | jq -r '.[] | [.slot, .note] | @tsv'; }
+    [ "$(next -n 2 --since 2026-03-28T12:00:00Z)" = \
+        "2026-03-29T01:00:00.000Z"$'\t'"the clock skips its time: it runs right afterwards
+2026-03-30T00:30:00.000Z"$'\t' ]
+    [ "$(next -n 1 --since 2026-10-24T12:00:00Z)" = \
+        "2026-10-25T00:30:00.000Z"$'\t'"the clock shows its time twice: it runs the first time" ]
+    [ "$(next | wc -l)" = 10 ]
+    set_ a t --every 1h --spread 30m
+    [ "$(dq -o json schedule next a | jq '[.[] | (.due[14:16] | tonumber)] | unique | length')" = 1 ]
+    [ "$(dq -o json schedule next a -n 1 | jq '.[0].due >= .[0].slot')" = true ]
+}
+
+@test 'pause and resume; each schedule by itself' {
+    set_ a t --every 1h
+    set_ b t --every 1h
+    run -1 --separate-stderr dq schedule pause a nosuch b --reason 'the shop moves'
+    [[ $stderr == *'schedule nosuch does not exist'* ]]
+    [ "$(of a state) $(of b state)" = 'paused paused' ]
+    [ "$(of a pause_reason)" = 'the shop moves' ]
+    [ "$(of a paused_by)" != null ]
+    run --separate-stderr dq schedule pause a
+    [[ $stderr == 'a was paused already' ]]
+    dq -q schedule resume a
+    [ "$(of a state)" = waiting ]
+    [ "$(dq events -o json | jq -r '.[-1] | [.event, .detail] | @tsv')" = $'schedule resume\ta' ]
+    run -1 dq schedule delete b nosuch
+    [ "$(dq schedule -o id)" = a ]
+}
+
+# Every kind of body and option.
+@test 'what export prints, apply makes again' {
+    set_ plain t 'a word' --cron '*/5 8-18 * * 1-5' --zone Europe/Berlin --from 2026-01-01T00:00:00Z --to 2099-01-01
+    set_ lines t $'two\n'"lines, it's \"quoted\" \\ \$x" --every 90s --catch-up all --within 2d --overlap replace
+    printf 'a\0\377' | set_ bytes t - --gap 5m --expires 1h --alarm-after 2h --spread 10s
+    set_ at t --body-json '{"body": "@x"}' --every 1d
+    set_ dash t --body-json '{"body": "-"}' --every 1d
+    set_ 'ümlaut' 't.ü' '' --cron @hourly --zone UTC
+    export_ >before
+    [ "$(wc -l <before)" = 6 ]
+    [ "$(sql 'SELECT HEX(message_body) FROM dq_schedule WHERE name = "bytes"')" = 6100FF ]
+    all() { sql 'SELECT name, tag, HEX(message_body), kind, expression, zone, from_time, to_time, spread, catch_up,
+        catch_up_within, overlap, expires, alarm_after FROM dq_schedule ORDER BY name'; }
+    all >kept
+    [ -z "$(dq -q -o tsv schedule apply before | tail -n +2)" ]
+    sql 'DELETE FROM dq_schedule'
+    dq -q schedule apply before >made
+    [ "$(grep -c new made)" = 6 ]
+    all | diff kept -
+    export_ | diff before -
+}
+
+@test 'apply shows the difference, deletes only what the same owner applied, and is all or nothing' {
+    printf '%s\n' '# of the shop' 'a t --every 1m' '' 'b t "x y" --every 2m' >file
+    set_ other t --every 1m
+    dq -q -o tsv schedule apply file --owner shop --dry-run | tail -n +2 | cut -f1,2 |
+        diff - <(printf 'a\tnew\nb\tnew\n')
+    [ "$(stored)" = 1 ]
+    dq -q schedule apply file --owner shop >/dev/null
+    [ "$(of b body)" = 'x y' ]
+    [ "$(of b owner)" = shop ]
+    set_ b t 'x y' --every 3m
+    [ "$(of b owner)" = shop ]
+    printf '%s\n' 'c u --every 1m' 'b t "x y" --every 2m' >file
+    dq -q -o tsv schedule apply file --owner shop --prune | tail -n +2 | diff - \
+        <(printf 'c\tnew\t\nb\tchanged\texpression\na\tdeleted\t\n')
+    [ "$(dq schedule -o id)" = $'b\nc\nother' ]
+    run -64 dq schedule apply file --prune
+    for bad in 'd t --every 0s' 'd t' 'd' 'd t --every 1m $x' 'c t --every 1m' 'd t --nosuch'; do
+        { cat file; echo "$bad"; } >worse
+        sed -i 's/2m/9m/' worse
+        run --separate-stderr dq schedule apply worse --owner shop
+        [ "$status" -ge 64 ]
+        [[ $stderr == *'worse:3: '* ]] || { echo "$stderr"; false; }
+        [ "$(of b expression)" = 2m ]
+    done
+    dq -q schedule apply - --owner shop <file >/dev/null
+    [ "$(dq events -o json | jq -r '.[-1].event')" = 'schedule apply' ]
+}
+
+@test 'check --schedules is critical for a run that failed or did not happen, and for a tag that nobody serves' {
+    fake_dqd t
+    set_ a t --every 1m
+    dq check --schedules '*'
+    sql 'UPDATE dq_schedule SET create_time = UTC_TIMESTAMP() - INTERVAL 1 HOUR, update_time = create_time'
+    run -2 dq check --schedules 'a*'
+    [[ $output == *'a has not succeeded since its slot of '* ]]
+    dq check
+    dq -q schedule pause a
+    dq check --schedules '*'
+    dq -q schedule resume a
+    dq check --schedules '*'
+    sql 'INSERT INTO dq_slot (name, slot, decision, decide_time, result, error) VALUES
+        ("a", "2026-11-23 07:00:00", 0, UTC_TIMESTAMP(), 2, "exit status 3");
+        UPDATE dq_schedule SET last_slot = "2026-11-23 07:00:00"'
+    run -2 dq check --schedules '*'
+    [[ $output == *'the last run of a failed: exit status 3'* ]]
+    sql 'UPDATE dq_slot SET result = 1'
+    dq check --schedules '*'
+    set_ b nobody --every 1m
+    run -2 dq check --schedules b
+    [[ $output == *'no dqd serves nobody, the tag of schedule b'* ]]
+    run -3 dq check --schedules nosuch
+    [[ $output == *'no schedule matches nosuch'* ]]
+}
