@@ -135,10 +135,10 @@ static bool plan(struct deciding *d, struct due *x)
                                    .missed = s->missed,
                                    .last = x->last},
                 &x->plan);
-    if (x->plan.count || x->plan.next_at != s->next_at)
-        return true;
-    look_at(d->done, s->next_at); /* it is ahead, and its last run lives */
-    return false;
+    /* one that comes soon waits for the end of the last run; read_next finds the others */
+    if (x->plan.next_at <= x->now_at + SLOT_AHEAD_MS)
+        look_at(d->done, x->plan.next_at);
+    return x->plan.count || x->plan.next_at != s->next_at;
 }
 
 /* ---- the transaction */
