@@ -1,0 +1,106 @@
+/* Crontabs: what is made of each line (test/data/crontab.tbl), and what no table can hold. */
+#include "conf/crontab.h"
+
+#include "base/buf.h"
+#include "base/mem.h"
+#include "base/text.h"
+#include "cases.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+static void put_part(struct buf *b, const char *name, const char *value)
+{
+    if (!value)
+        return;
+    buf_printf(b, " | %s", name);
+    text_escape(b, value, strlen(value), 0);
+}
+
+/* "2 taken backup-db | 30 2 * * * | user root | zone Europe/Berlin | run COMMAND | input TEXT |
+ * ..." */
+static char *describe(const struct crontab_entry *e)
+{
+    struct buf b = BUF_INIT;
+
+    buf_printf(&b, "%u %s", e->line, crontab_verdict_name(e->verdict));
+    if (e->verdict != CRONTAB_REFUSED) {
+        buf_printf(&b, " %s | %s", e->name, e->expression);
+        put_part(&b, "zone ", e->zone);
+        put_part(&b, "user ", e->user);
+        put_part(&b, "run ", e->command);
+        put_part(&b, "input ", e->input);
+        put_part(&b, "shell ", e->shell);
+        put_part(&b, "mailto ", e->mailto);
+        for (char **variable = e->env; *variable; variable++)
+            put_part(&b, "", *variable);
+        if (e->spread_minutes)
+            buf_printf(&b, " | spread %u", e->spread_minutes);
+    }
+    put_part(&b, "# ", e->note);
+    return buf_take(&b);
+}
+
+/* The name of a case begins with "cron.d: " if its lines name a user. */
+static void check(const struct test_case *c)
+{
+    struct crontab tab;
+    size_t len = c->input.len;
+
+    while (strstr(c->name, "(no newline)") && c->input.data[len - 1] == '\n')
+        len--;
+    crontab_read(c->input.data, len, !strncmp(c->name, "cron.d: ", 8), &tab);
+    for (size_t i = 0; i < tab.count && i < c->count; i++) {
+        char *got = describe(&tab.entries[i]);
+        assert_string_equal(got, c->expected[i]);
+        free(got);
+    }
+    for (size_t i = c->count; i < tab.count; i++)
+        print_error("=> %s\n", describe(&tab.entries[i]));
+    assert_int_equal(tab.count, c->count);
+    crontab_done(&tab);
+}
+
+static void cron_reads_files_of_plain_names_only(void **state)
+{
+    (void)state;
+    assert_true(crontab_reads_file("e2scrub_all"));
+    assert_true(crontab_reads_file("php-7"));
+    assert_false(crontab_reads_file("php7.4"));
+    assert_false(crontab_reads_file("job.dpkg-old"));
+    assert_false(crontab_reads_file("job~"));
+    assert_false(crontab_reads_file(".placeholder"));
+    assert_false(crontab_reads_file(""));
+}
+
+static void a_thousand_equal_lines_have_a_thousand_names(void **state)
+{
+    struct buf text = BUF_INIT;
+    struct crontab tab;
+
+    (void)state;
+    for (int i = 0; i < 1000; i++)
+        buf_str(&text, "* * * * * /bin/a-2\n");
+    crontab_read(text.data, text.len, false, &tab);
+    assert_int_equal(tab.count, 1000);
+    assert_string_equal(tab.entries[0].name, "a-2");
+    assert_string_equal(tab.entries[1].name, "a-2-2");
+    assert_string_equal(tab.entries[999].name, "a-2-1000");
+    crontab_done(&tab);
+    buf_done(&text);
+}
+
+int main(void)
+{
+    const struct CMUnitTest fixed[] = {
+        cmocka_unit_test(cron_reads_files_of_plain_names_only),
+        cmocka_unit_test(a_thousand_equal_lines_have_a_thousand_names),
+    };
+    return cases_run("crontab.tbl", check, fixed, sizeof fixed / sizeof *fixed);
+}
