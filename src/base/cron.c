@@ -12,18 +12,18 @@
 #include <ctype.h>
 #include <string.h>
 #include <strings.h>
+#include <sys/param.h>
 
 #define BLANKS " \t"
 #define CYCLE_YEARS 28 /* after which weekdays and leap years repeat, but for 2100 */
 #define RARE_MS (1827 * WHEN_DAY)
 #define ALL(low, high) ((UINT64_C(2) << (high)) - (UINT64_C(1) << (low)))
 
-enum { MINUTE, HOUR, DAY, MONTH, WEEKDAY, FIELDS };
 static const struct field {
     const char *name;
     int low, high;
     const char *values, *hint; /* names of the values, each of three letters, the first for low */
-} fields[FIELDS] = {
+} fields[CRON_FIELDS] = {
     {"minute", 0, 59, "", "0 to 59"},
     {"hour", 0, 23, "", "0 to 23"},
     {"day of month", 1, 31, "", "1 to 31, or L for the last one"},
@@ -41,54 +41,64 @@ static const struct {
 
 /* ---- reading */
 
+/* Reads digits, if there are any; 1000 stands for all larger numbers. */
+static int scan_digits(struct scan *s)
+{
+    int n = 0;
+
+    for (; isdigit((unsigned char)*s->p); s->p++)
+        n = MIN(n * 10 + (*s->p - '0'), 1000);
+    return n;
+}
+
 static int scan_value(struct scan *s, const struct field *f, int *ret)
 {
     const char *start = s->p;
-    size_t digits = strspn(start, "0123456789"), len = digits;
+    int len = (int)strspn(start, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ");
 
-    if (digits) {
-        for (*ret = 0; s->p < start + digits; s->p++)
-            *ret = *ret < 1000 ? *ret * 10 + (*s->p - '0') : *ret;
-        if (*ret >= f->low && *ret <= f->high)
-            return 0;
+    *ret = scan_digits(s);
+    if (s->p > start && *ret >= f->low && *ret <= f->high)
+        return 0;
+    if (s->p > start)
         return scan_fault(s, start, f->hint, "%s %.*s is out of range", f->name,
-                          digits > 20 ? 20 : (int)digits, start);
-    }
-    while (isalpha((unsigned char)start[len]))
-        len++;
+                          (int)MIN(s->p - start, 20), start);
     for (const char *v = f->values; len == 3 && *v; v += 3)
         if (!strncasecmp(v, start, 3)) {
             *ret = f->low + (int)(v - f->values) / 3;
             s->p += 3;
             return 0;
         }
-    if (!len && (!*start || strchr(BLANKS ",", *start)))
+    if (!*start || strchr(BLANKS ",", *start))
         return scan_fault(s, start, f->hint, "%s: a value is missing", f->name);
-    len = len ? len : strcspn(start, BLANKS);
-    return scan_fault(s, start, f->hint, "%s: unknown \"%.*s\"", f->name, len > 20 ? 20 : (int)len,
-                      start);
+    len = len ? len : (int)strcspn(start, BLANKS);
+    return scan_fault(s, start, f->hint, "%s: unknown \"%.*s\"", f->name, MIN(len, 20), start);
 }
 
 static int scan_step(struct scan *s, const struct field *f, int *ret)
 {
     const char *start = ++s->p;
+    int most = f->high - f->low + 1;
 
-    for (*ret = 0; isdigit((unsigned char)*s->p); s->p++)
-        *ret = *ret < 1000 ? *ret * 10 + (*s->p - '0') : *ret;
-    if (*ret > 0 && *ret <= f->high - f->low + 1)
+    *ret = scan_digits(s);
+    if (*ret > 0 && *ret <= most)
         return 0;
     return scan_fault(s, start, *ret ? "a longer distance is written --every 90m" : NULL,
-                      "%s: a step goes from 1 to %d", f->name, f->high - f->low + 1);
+                      "%s: a step goes from 1 to %d", f->name, most);
 }
 
-/* A value, a range or "*", with a step. */
+/* A value, a range or "*", with a step; of days, L. */
 static int scan_item(struct scan *s, const struct field *f, uint64_t *bits)
 {
     const char *start = s->p;
     int low = f->low, high = f->high, step = 1;
-    bool range = true;
+    bool star = *start == '*', range = star;
 
-    if (*s->p == '*') {
+    if (f == &fields[CRON_DAY] && strspn(start, "Ll") == 1 && strcspn(start, BLANKS ",") == 1) {
+        s->p++;
+        *bits |= UINT64_C(1) << CRON_LAST_DAY;
+        return 0;
+    }
+    if (star) {
         s->p++;
     } else {
         if (scan_value(s, f, &low))
@@ -100,7 +110,7 @@ static int scan_item(struct scan *s, const struct field *f, uint64_t *bits)
     }
     if (high < low)
         return scan_fault(s, start,
-                          f == &fields[WEEKDAY] ? "Sunday at its end is 7" : "like 22-23,0-2",
+                          f == &fields[CRON_WEEKDAY] ? "Sunday at its end is 7" : "like 22-23,0-2",
                           "%s: a range goes from small to large", f->name);
     if (*s->p == '/' && !range)
         return scan_fault(s, s->p, "like 8-18/2 or */2", "%s: a step needs a range", f->name);
@@ -111,39 +121,28 @@ static int scan_item(struct scan *s, const struct field *f, uint64_t *bits)
     return 0;
 }
 
-static int scan_field(struct scan *s, const struct field *f, uint64_t *ret, struct cron *c)
+static int scan_field(struct scan *s, const struct field *f, uint64_t *ret)
 {
-    *ret = 0;
-    for (;; s->p++) {
-        bool last = f == &fields[DAY] && toupper((unsigned char)*s->p) == 'L' &&
-                    (!s->p[1] || strchr(BLANKS ",", s->p[1]));
-        if (last) {
-            c->last_day = true;
-            s->p++;
-        } else if (scan_item(s, f, ret)) {
-            return ERR_DATA;
-        }
-        if (*s->p != ',')
-            break;
-    }
-    if (!*s->p || strchr(BLANKS, *s->p))
-        return 0;
-    return scan_fault(s, s->p, *s->p == '~' ? "a random time is written --spread" : f->hint,
-                      "%s: unexpected \"%.*s\"", f->name, scan_word_length(s->p), s->p);
+    while (scan_item(s, f, ret) == 0)
+        if (!*s->p || strchr(BLANKS, *s->p))
+            return 0;
+        else if (*s->p++ != ',')
+            return scan_fault(
+                s, s->p - 1, s->p[-1] == '~' ? "a random time is written --spread" : f->hint,
+                "%s: unexpected \"%.*s\"", f->name, scan_word_length(s->p - 1), s->p - 1);
+    return ERR_DATA;
 }
 
 /* Sets s to the expression that an "@" stands for. */
 static int expand(struct scan *s)
 {
     const char *names[SHORTHANDS], *nearest;
-    int len = (int)strcspn(s->p, BLANKS);
+    size_t len = strcspn(s->p, BLANKS);
+    bool alone = !s->p[len + strspn(s->p + len, BLANKS)];
 
     for (size_t i = 0; i < SHORTHANDS; i++) {
         names[i] = shorthands[i].name;
-        if (strlen(names[i]) == (size_t)len && !strncmp(s->p, names[i], (size_t)len)) {
-            const char *end = s->p + len;
-            if (end[strspn(end, BLANKS)])
-                return scan_fault(s, end, NULL, "nothing may follow %s", names[i]);
+        if (alone && strlen(names[i]) == len && !strncmp(s->p, names[i], len)) {
             s->text = s->p = shorthands[i].text;
             return 0;
         }
@@ -165,7 +164,7 @@ static int check_count(const struct scan *s)
 
     for (const char *p = s->p; *p; p += strspn(p, BLANKS), count++)
         p += strcspn(p, BLANKS);
-    if (count == FIELDS)
+    if (count == CRON_FIELDS)
         return 0;
     if (count == 6)
         return scan_fault(s, NULL, "for seconds, use --every 30s", "six fields; there are five: %s",
@@ -193,26 +192,19 @@ static int check_rare(const struct scan *s, const struct cron *c)
 int cron_parse(const char *text, struct cron *ret, struct err *err)
 {
     struct scan s = {"cron", text, text, err}, whole = s;
-    struct cron c = {0};
-    uint64_t bits[FIELDS];
-    bool star[FIELDS];
+    struct cron c = {{0}, true, false};
 
     scan_blanks(&s);
     if ((*s.p == '@' && expand(&s)) || check_count(&s))
         return ERR_DATA;
-    for (int i = 0; i < FIELDS; i++) {
-        star[i] = *s.p == '*';
-        if (scan_field(&s, &fields[i], &bits[i], &c))
+    for (int i = 0; i < CRON_FIELDS; i++) {
+        c.either &= *s.p != '*' || (i != CRON_DAY && i != CRON_WEEKDAY);
+        c.elapsed |= *s.p == '*' && i <= CRON_HOUR;
+        if (scan_field(&s, &fields[i], &c.bits[i]))
             return ERR_DATA;
         scan_blanks(&s);
     }
-    c.minutes = bits[MINUTE];
-    c.hours = (uint32_t)bits[HOUR];
-    c.days = (uint32_t)bits[DAY];
-    c.months = (uint32_t)bits[MONTH];
-    c.weekdays = (uint32_t)(bits[WEEKDAY] | bits[WEEKDAY] >> 7) & 127;
-    c.either = !star[DAY] && !star[WEEKDAY];
-    c.elapsed = star[MINUTE] || star[HOUR];
+    c.bits[CRON_WEEKDAY] = (c.bits[CRON_WEEKDAY] | c.bits[CRON_WEEKDAY] >> 7) & 127;
     if (check_rare(&whole, &c))
         return ERR_DATA;
     *ret = c;
@@ -231,12 +223,13 @@ static uint64_t days_of(const struct cron *c, int year, int month, int64_t first
 {
     int count = civil_days_in_month(year, month);
     int weekday = (int)(first_day + 4 - civil_floor_div(first_day + 4, 7) * 7);
-    uint64_t dates = c->days | (c->last_day ? UINT64_C(1) << count : 0), weeks = 0;
+    uint64_t dates = c->bits[CRON_DAY], weeks = 0;
 
-    if (!(c->months >> month & 1))
+    dates |= (dates >> CRON_LAST_DAY & 1) << count;
+    if (!(c->bits[CRON_MONTH] >> month & 1))
         return 0;
     for (int i = 0; i < 6; i++)
-        weeks |= (uint64_t)c->weekdays << 7 * i;
+        weeks |= c->bits[CRON_WEEKDAY] << 7 * i;
     weeks = weeks >> weekday << 1;
     return (c->either ? dates | weeks : dates & weeks) & ALL(1, count);
 }
@@ -245,11 +238,12 @@ static uint64_t days_of(const struct cron *c, int year, int month, int64_t first
 static int next_minute(const struct cron *c, int minute)
 {
     int hour = minute / 60;
-    uint64_t minutes = c->minutes >> minute % 60, hours = c->hours & ~ALL(0, hour);
+    uint64_t minutes = c->bits[CRON_MINUTE] >> minute % 60,
+             hours = c->bits[CRON_HOUR] & ~ALL(0, hour);
 
-    if (c->hours >> hour & 1 && minutes)
+    if (c->bits[CRON_HOUR] >> hour & 1 && minutes)
         return minute + lowest(minutes);
-    return hours ? lowest(hours) * 60 + lowest(c->minutes) : -1;
+    return hours ? lowest(hours) * 60 + lowest(c->bits[CRON_MINUTE]) : -1;
 }
 
 bool cron_next(const struct cron *c, int64_t local, int64_t *ret)
@@ -289,15 +283,15 @@ static void put_value(struct buf *b, int field, int value)
                                            "Thursdays", "Fridays", "Saturdays", "Sundays"};
     int ten = value / 10 % 10, one = ten == 1 ? 0 : value % 10;
 
-    if (field == DAY && value == 32)
+    if (field == CRON_DAY && value == CRON_LAST_DAY)
         buf_str(b, "last day of the month");
-    else if (field == DAY)
+    else if (field == CRON_DAY)
         buf_printf(b, "%d%s", value, one == 1 ? "st" : one == 2 ? "nd" : one == 3 ? "rd" : "th");
-    else if (field == MONTH)
+    else if (field == CRON_MONTH)
         buf_str(b, months[value]);
-    else if (field == WEEKDAY)
+    else if (field == CRON_WEEKDAY)
         buf_str(b, weekdays[value]);
-    else if (field == FIELDS) /* the time of a day */
+    else if (field == CRON_FIELDS) /* the time of a day */
         buf_printf(b, "%02d:%02d", value / 60, value % 60);
     else
         buf_printf(b, "%d", value);
@@ -346,31 +340,33 @@ static int step_of(uint64_t minutes)
 
 static void put_times(struct buf *b, const struct cron *c)
 {
-    int count = __builtin_popcountll(c->minutes) * __builtin_popcountll(c->hours);
-    int step = step_of(c->minutes);
+    int count =
+        __builtin_popcountll(c->bits[CRON_MINUTE]) * __builtin_popcountll(c->bits[CRON_HOUR]);
+    int step = step_of(c->bits[CRON_MINUTE]);
 
     if (count <= 6)
         buf_str(b, "at ");
     for (int i = 0, minute = 0; count <= 6 && i < count; i++, minute++) {
         minute = next_minute(c, minute);
         put_separator(b, i == 0, i == count - 1);
-        put_value(b, FIELDS, minute);
+        put_value(b, CRON_FIELDS, minute);
     }
     if (count <= 6)
         return;
     if (step)
         buf_printf(b, step == 1 ? "every minute" : "every %d minutes", step);
     else
-        put_field(b, "at minute", MINUTE, c->minutes);
-    if (c->hours != ALL(0, 23))
-        put_field(b, " in the hour", HOUR, c->hours);
+        put_field(b, "at minute", CRON_MINUTE, c->bits[CRON_MINUTE]);
+    if (c->bits[CRON_HOUR] != ALL(0, 23))
+        put_field(b, " in the hour", CRON_HOUR, c->bits[CRON_HOUR]);
     else if (!step)
         buf_str(b, " of every hour");
 }
 
 void cron_put(struct buf *b, const struct cron *c)
 {
-    bool dates = (c->days & ALL(1, 31)) != ALL(1, 31), weeks = c->weekdays != 127;
+    bool dates = (c->bits[CRON_DAY] & ALL(1, 31)) != ALL(1, 31),
+         weeks = c->bits[CRON_WEEKDAY] != 127;
     size_t start = b->len;
 
     put_times(b, c);
@@ -378,16 +374,16 @@ void cron_put(struct buf *b, const struct cron *c)
         dates = weeks = false;
     if (dates) {
         buf_str(b, " on the ");
-        put_list(b, DAY, c->days | (c->last_day ? UINT64_C(1) << 32 : 0));
+        put_list(b, CRON_DAY, c->bits[CRON_DAY]);
     }
     if (weeks) {
         buf_str(b, !dates ? " on " : c->either ? " or on " : ", but only on ");
-        put_list(b, WEEKDAY, (c->weekdays & 126) | (c->weekdays & 1) << 7);
+        put_list(b, CRON_WEEKDAY, (c->bits[CRON_WEEKDAY] & 126) | (c->bits[CRON_WEEKDAY] & 1) << 7);
     }
     if (!dates && !weeks && b->data[start + 5] == ':')
         buf_str(b, " every day");
-    if (c->months != ALL(1, 12)) {
+    if (c->bits[CRON_MONTH] != ALL(1, 12)) {
         buf_str(b, " in ");
-        put_list(b, MONTH, c->months);
+        put_list(b, CRON_MONTH, c->bits[CRON_MONTH]);
     }
 }

@@ -20,12 +20,12 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+enum cron_field { CRON_MINUTE, CRON_HOUR, CRON_DAY, CRON_MONTH, CRON_WEEKDAY, CRON_FIELDS };
+#define CRON_LAST_DAY 32 /* the bit of CRON_DAY that stands for L */
+
 struct cron {
-    uint64_t minutes;               /* bit 0 is minute 0 */
-    uint32_t hours, days, weekdays; /* bit 0 is hour 0; bit 1 the 1st; bit 0 Sunday */
-    uint32_t months;                /* bit 1 is January */
-    bool last_day;                  /* of each month, too */
-    bool either;                    /* a day matches if its date or its weekday does */
+    uint64_t bits[CRON_FIELDS]; /* bit 0 is minute 0, hour 0, Sunday; bit 1 the 1st, January */
+    bool either;                /* a day matches if its date or its weekday does */
     bool elapsed; /* minute or hour begins with "*": when the clock is changed, time that elapses
                    * counts; without, the time of the day does */
 };

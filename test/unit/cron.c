@@ -151,11 +151,10 @@ static size_t walk(const struct drawn *f, int64_t at, int64_t to, int64_t *slots
     size_t count = 0;
 
     for (; at < to && count < most; at += WHEN_MINUTE) {
-        int64_t local = at + when_local_offset(at), ahead = local - shown;
+        int64_t local = at + when_local_offset(at);
+        int64_t ahead = shown == INT64_MIN ? INT64_MAX : local - shown;
         bool back = ahead <= 0 && ahead > -3 * WHEN_HOUR, now;
-        if (shown == INT64_MIN || !fixed)
-            now = matches(f, local);
-        else if (ahead > 3 * WHEN_HOUR)
+        if (!fixed || ahead > 3 * WHEN_HOUR)
             now = matches(f, local);
         else
             for (now = false; shown < local && !back;)
