@@ -16,7 +16,6 @@
 #include "base/zone.h"
 #include "base/zone_names.h"
 
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/param.h>
@@ -37,7 +36,7 @@ struct timetable {
 
 static int read_zone(struct timetable *t, struct err *err)
 {
-    struct buf nearest = BUF_INIT;
+    BUF_LOCAL struct buf nearest = BUF_INIT;
 
     if (!strcmp(t->zone_name, "UTC"))
         return 0;
@@ -49,10 +48,9 @@ static int read_zone(struct timetable *t, struct err *err)
     if (t->zone)
         return 0;
     bool found = zone_names_nearest(&nearest, t->zone_name);
-    err_set(err, ERR_DATA, "zone \"%.64s\": unknown to %s%s%s%s", t->zone_name, zone_database(),
-            found ? " (did you mean " : "", found ? nearest.data : "", found ? "?)" : "");
-    buf_done(&nearest);
-    return ERR_DATA;
+    return err_set(err, ERR_DATA, "zone \"%.64s\": unknown to %s%s%s%s", t->zone_name,
+                   zone_database(), found ? " (did you mean " : "", found ? nearest.data : "",
+                   found ? "?)" : "");
 }
 
 static int read_expression(struct timetable *t, const char *text, struct err *err)
@@ -248,13 +246,7 @@ void timetable_put(struct buf *b, const struct timetable *t)
 
 const char *timetable_zone_version(void)
 {
-    static char version[16];
-    struct buf b = BUF_INIT;
-
-    zone_names_version(&b);
-    snprintf(version, sizeof version, "%s", b.len ? b.data : "");
-    buf_done(&b);
-    return version;
+    return zone_names_version();
 }
 
 uint64_t timetable_zone_digest(const struct timetable *t)

@@ -14,22 +14,20 @@
 
 static FILE *open_database(void)
 {
-    char *path = mem_printf("%s/tzdata.zi", zone_database());
-    FILE *f = fopen(path, "re");
-
-    free(path);
-    return f;
+    MEM_LOCAL char *path = mem_printf("%s/tzdata.zi", zone_database());
+    return fopen(path, "re");
 }
 
-void zone_names_version(struct buf *b)
+const char *zone_names_version(void)
 {
+    static char version[16];
     FILE *f = open_database();
-    char version[16];
 
-    if (f && fscanf(f, "# version %15[0-9a-z.-]", version) == 1)
-        buf_str(b, version);
+    if (!f || fscanf(f, "# version %15[0-9a-z.-]", version) != 1)
+        *version = '\0';
     if (f)
         fclose(f);
+    return version;
 }
 
 /* The part of "Europe/Berlin" that people know. */
@@ -49,7 +47,8 @@ static bool read_name(const char *line, char name[128])
 bool zone_names_nearest(struct buf *b, const char *name)
 {
     FILE *f = open_database();
-    char *line = NULL, word[128], **names = NULL;
+    MEM_LOCAL char *line = NULL;
+    char word[128], **names = NULL;
     const char *found = NULL;
     size_t size = 0, count = 0, cap = 0;
 
@@ -67,7 +66,6 @@ bool zone_names_nearest(struct buf *b, const char *name)
     while (count)
         free(names[--count]);
     free(names);
-    free(line);
     if (f)
         fclose(f);
     return found;

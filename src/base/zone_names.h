@@ -9,8 +9,8 @@
 
 #include <stdbool.h>
 
-/* Appends "2026a"; nothing if the database does not say. Reads a file. */
-void zone_names_version(struct buf *b);
+/* "2026a"; "" if the database does not say. Reads a file at each call; valid until the next one. */
+const char *zone_names_version(void);
 
 /* Appends the zone that a person most likely meant by `name`: "Berlin" is Europe/Berlin. False:
  * there is none. Reads a file. */

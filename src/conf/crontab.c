@@ -9,22 +9,18 @@
 #include "base/mem.h"
 
 #include <ctype.h>
+#include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/param.h>
 
 #define BLANKS " \t"
 
-/* Variables that hold for the lines below them; those with a meaning first. */
-enum { CRON_TZ, SHELL, MAILTO, RANDOM_DELAY, KNOWN };
-static const char *const known_names[KNOWN] = {"CRON_TZ", "SHELL", "MAILTO", "RANDOM_DELAY"};
-
 struct reader {
     struct crontab *tab;
     unsigned line;
     bool has_user;
-    char *known[KNOWN];
-    char **env;
+    char **env; /* "NAME=VALUE" for the lines below */
     size_t env_count, env_cap;
 };
 
@@ -49,49 +45,46 @@ static char *take_word(const char **p, const char *stop)
     return mem_dup(word, len);
 }
 
-static void set_variable(struct reader *r, const char *name, const char *value)
+/* The place of a variable in env; env_count: there is none. */
+static size_t find_variable(const struct reader *r, const char *name)
 {
-    size_t len = strlen(name);
+    size_t i = 0, len = strlen(name);
 
-    for (size_t i = 0; i < KNOWN; i++)
-        if (!strcmp(name, known_names[i])) {
-            free(r->known[i]);
-            r->known[i] = mem_strdup(value);
-            return;
-        }
-    size_t i = 0;
     while (i < r->env_count && (strncmp(r->env[i], name, len) || r->env[i][len] != '='))
         i++;
+    return i;
+}
+
+static void set_variable(struct reader *r, const char *name, const char *value)
+{
+    size_t i = find_variable(r, name);
+
     MEM_ROOM(r->env, r->env_count, r->env_cap);
-    if (i < r->env_count)
-        free(r->env[i]);
-    else
-        r->env_count++;
+    if (i == r->env_count)
+        r->env[r->env_count++] = NULL;
+    free(r->env[i]);
     r->env[i] = mem_printf("%s=%s", name, value);
 }
 
 /* NAME = VALUE, each perhaps in quotes. False: the line is none, so it is a job. */
 static bool read_variable(struct reader *r, const char *p)
 {
-    char *name = take_word(&p, BLANKS "="), *value = NULL;
-    bool fine = false;
+    MEM_LOCAL char *name = take_word(&p, BLANKS "=");
+    MEM_LOCAL char *value = NULL;
 
     p = skip_blanks(p);
     if (!name || !*name || strchr(name, '=') || *p != '=')
-        goto out;
+        return false;
     p = skip_blanks(p + 1);
     size_t len = strlen(p);
     bool quoted = *p == '\'' || *p == '"';
     while (!quoted && len && isspace((unsigned char)p[len - 1]))
         len--;
     value = quoted ? take_word(&p, "") : mem_dup(p, len);
-    fine = value && (!quoted || !*skip_blanks(p));
-    if (fine)
-        set_variable(r, name, value);
-out:
-    free(name);
-    free(value);
-    return fine;
+    if (!value || (quoted && *skip_blanks(p)))
+        return false;
+    set_variable(r, name, value);
+    return true;
 }
 
 /* ---- the name */
@@ -144,7 +137,8 @@ static const char *find_word(char *command)
 static char *propose_name(const struct reader *r, const char *text)
 {
     static const char *const extensions[] = {".sh", ".py", ".pl", ".php", ".rb", ".js"};
-    char *command = mem_strdup(text), *name, *p;
+    MEM_LOCAL char *command = mem_strdup(text);
+    char *name, *p;
     const char *word = find_word(command), *slash = strrchr(word, '/');
 
     name = mem_printf("%.60s", slash && slash[1] ? slash + 1 : word);
@@ -155,7 +149,6 @@ static char *propose_name(const struct reader *r, const char *text)
     for (p = name; *p; p++)
         if (!isalnum((unsigned char)*p) && !strchr("._-", *p))
             *p = '-';
-    free(command);
     for (size_t i = 0, n = 1; i < r->tab->count; i++)
         if (r->tab->entries[i].name && !strcmp(r->tab->entries[i].name, name)) {
             char *shorter = n > 1 ? strrchr(name, '-') : NULL;
@@ -195,14 +188,20 @@ static void split_input(struct crontab_entry *e, const char *text)
     buf_done(&input);
 }
 
-static void put_note(struct crontab_entry *e, enum crontab_verdict v, char *text)
+static void put_note(struct crontab_entry *e, enum crontab_verdict v, const char *fmt, ...)
+    __attribute__((format(printf, 3, 4)));
+static void put_note(struct crontab_entry *e, enum crontab_verdict v, const char *fmt, ...)
 {
-    char *before = e->note;
+    struct buf b = BUF_INIT;
+    va_list ap;
 
-    e->note = before ? mem_printf("%s; %s", before, text) : mem_strdup(text);
+    buf_printf(&b, "%s%s", e->note ? e->note : "", e->note ? "; " : "");
+    va_start(ap, fmt);
+    buf_vprintf(&b, fmt, ap);
+    va_end(ap);
+    free(e->note);
+    e->note = buf_take(&b);
     e->verdict = MAX(e->verdict, v);
-    free(before);
-    free(text);
 }
 
 /* clang-format off */
@@ -213,44 +212,34 @@ static const char *const host_own[] = {
     "apt-get",    "apt ",      "unattended-up", "popularity-contest",  "updatedb",   "mandb",
     "certbot",    "sessionclean", "ntpdate",    "hwclock",             "shutdown",   "reboot",
     "tmpreaper",  "tmpwatch",  "/proc/",        "freshclam",           "munin-node", "hostname"};
+#define OWN_COUNT (sizeof host_own / sizeof *host_own)
 /* clang-format on */
 
 /* Says what a schedule does otherwise. */
-static void judge(struct reader *r, struct crontab_entry *e, bool ended)
+static void judge(struct crontab_entry *e, const char *delay, bool ended)
 {
-    char *end, *delay = r->known[RANDOM_DELAY];
+    size_t i = 0;
 
-    for (size_t i = 0; i < sizeof host_own / sizeof *host_own; i++)
-        if (strstr(e->command, host_own[i])) {
-            put_note(e, CRONTAB_HOST_OWN,
-                     mem_printf("this looks like one host's own business (%s): leave it in cron",
-                                host_own[i]));
-            break;
-        }
-    if (delay) {
-        unsigned long minutes = strtoul(delay, &end, 10);
-        if (!isdigit((unsigned char)*delay) || *end || minutes > 1440)
-            put_note(e, CRONTAB_CHANGED,
-                     mem_printf("RANDOM_DELAY=%s is no number of minutes and is left out", delay));
-        else if ((e->spread_minutes = (unsigned)minutes))
-            put_note(e, CRONTAB_CHANGED, mem_printf("RANDOM_DELAY becomes --spread %lum", minutes));
-    }
+    while (i < OWN_COUNT && !strstr(e->command, host_own[i]))
+        i++;
+    if (i < OWN_COUNT)
+        put_note(e, CRONTAB_HOST_OWN,
+                 "this looks like one host's own business (%s): leave it in cron", host_own[i]);
+    e->spread_minutes = delay ? (unsigned)MIN(strtoul(delay, NULL, 10), 1440) : 0;
+    if (delay && e->spread_minutes)
+        put_note(e, CRONTAB_CHANGED, "RANDOM_DELAY becomes --spread %um", e->spread_minutes);
     if (e->zone)
-        put_note(e, CRONTAB_CHANGED,
-                 mem_printf("CRON_TZ becomes --zone %s; Debian's cron would ignore it", e->zone));
+        put_note(e, CRONTAB_CHANGED, "CRON_TZ becomes --zone %s; Debian's cron would ignore it",
+                 e->zone);
     if (e->mailto && *e->mailto)
         put_note(e, CRONTAB_CHANGED,
-                 mem_printf("MAILTO=%s becomes on_failed: output of runs that succeed is not sent",
-                            e->mailto));
+                 "MAILTO=%s becomes on_failed: output of runs that succeed is not sent", e->mailto);
     if (!ended)
-        put_note(e, CRONTAB_CHANGED,
-                 mem_strdup("cron ignores this line, because it has no newline"));
+        put_note(e, CRONTAB_CHANGED, "cron ignores this line, because it has no newline");
     if (e->input)
-        put_note(e, CRONTAB_TAKEN,
-                 mem_strdup("its standard input begins at the first % without a backslash"));
+        put_note(e, CRONTAB_TAKEN, "its standard input begins at the first %% without a backslash");
     if (strstr(e->command, "flock"))
-        put_note(e, CRONTAB_TAKEN,
-                 mem_strdup("flock is not needed: a schedule's runs do not overlap"));
+        put_note(e, CRONTAB_TAKEN, "flock is not needed: a schedule's runs do not overlap");
 }
 
 /* Takes the expression off *p: five words, or one that begins with "@". */
@@ -267,42 +256,56 @@ static char *take_expression(const char **p)
     return buf_take(&b);
 }
 
-static char **copy_env(const struct reader *r)
+/* Copies the variables for a job; those with a meaning go to their places. */
+static void take_env(const struct reader *r, struct crontab_entry *e, char **ret_delay)
 {
-    char **env = mem_zero(r->env_count + 1, sizeof *env);
+    struct {
+        const char *name;
+        char **place;
+    } known[] = {{"CRON_TZ=", &e->zone},
+                 {"SHELL=", &e->shell},
+                 {"MAILTO=", &e->mailto},
+                 {"RANDOM_DELAY=", ret_delay}};
+    char **next = e->env;
 
-    for (size_t i = 0; i < r->env_count; i++)
-        env[i] = mem_strdup(r->env[i]);
-    return env;
+    for (size_t i = 0; i < r->env_count; i++) {
+        char **place = NULL;
+        size_t len = 0;
+        for (size_t k = 0; k < sizeof known / sizeof *known && !place; k++) {
+            len = strlen(known[k].name);
+            place = strncmp(r->env[i], known[k].name, len) ? NULL : known[k].place;
+        }
+        if (place)
+            *place = mem_strdup(r->env[i] + len);
+        else
+            *next++ = mem_strdup(r->env[i]);
+    }
 }
 
 static void read_job(struct reader *r, const char *p, bool ended)
 {
-    struct crontab_entry e = {.line = r->line, .env = copy_env(r)};
+    struct crontab_entry e = {.line = r->line, .env = mem_zero(r->env_count + 1, sizeof *e.env)};
+    MEM_LOCAL char *delay = NULL;
     struct cron cron;
     struct err err;
-    const char *why = NULL;
 
     e.expression = take_expression(&p);
     if (r->has_user) {
         e.user = mem_dup(p, strcspn(p, BLANKS));
         p = skip_blanks(p + strlen(e.user));
     }
-    if (cron_parse(e.expression, &cron, &err))
-        why = err.text;
-    else if (!*p)
-        why = r->has_user ? "there is no user, or no command" : "there is no command";
-    else if (*p == '*')
-        why = "the command begins with \"*\": there are six fields, and cron has five";
-    if (why) {
-        put_note(&e, CRONTAB_REFUSED, mem_strdup(why));
+    if (cron_parse(e.expression, &cron, &err)) {
+        put_note(&e, CRONTAB_REFUSED, "%s", err.text);
+    } else if (!*p) {
+        put_note(&e, CRONTAB_REFUSED, "there is no %scommand", r->has_user ? "user, or no " : "");
+    } else if (*p == '*') {
+        put_note(&e, CRONTAB_REFUSED,
+                 "the command begins with \"*\": there are six fields, and cron has five");
     } else {
-        e.zone = r->known[CRON_TZ] ? mem_strdup(r->known[CRON_TZ]) : NULL;
-        e.shell = r->known[SHELL] ? mem_strdup(r->known[SHELL]) : NULL;
-        e.mailto = r->known[MAILTO] ? mem_strdup(r->known[MAILTO]) : NULL;
+        take_env(r, &e, &delay);
         split_input(&e, p);
         e.name = propose_name(r, e.command);
-        judge(r, &e, ended);
+        judge(&e, delay, ended);
     }
     MEM_ROOM(r->tab->entries, r->tab->count, r->tab->cap);
     r->tab->entries[r->tab->count++] = e;
@@ -316,18 +319,15 @@ void crontab_read(const char *text, size_t len, bool has_user, struct crontab *r
     for (const char *p = text, *end = text + len; p < end;) {
         const char *newline = memchr(p, '\n', (size_t)(end - p));
         size_t size = (size_t)((newline ? newline : end) - p);
-        char *line = mem_dup(p, size);
+        MEM_LOCAL char *line = mem_dup(p, size);
         const char *start = skip_blanks(line);
         r.line++;
         if (size && line[size - 1] == '\r')
             line[size - 1] = '\0';
         if (*start && *start != '#' && !read_variable(&r, start))
             read_job(&r, start, !!newline);
-        free(line);
         p += size + 1;
     }
-    for (size_t i = 0; i < KNOWN; i++)
-        free(r.known[i]);
     for (size_t i = 0; i < r.env_count; i++)
         free(r.env[i]);
     free(r.env);
