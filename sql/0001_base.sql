@@ -174,7 +174,7 @@ CREATE TABLE IF NOT EXISTS dq_event (
   by_procedure tinyint unsigned NOT NULL DEFAULT 0 COMMENT '1: an application called a procedure. There may be many, and they are kept as long as cancelled tasks',
   event_time datetime(3) NOT NULL COMMENT 'of the change',
   actor varchar(255) CHARACTER SET utf8mb4 COLLATE utf8mb4_bin NOT NULL COMMENT 'login@host, dqd@host, or the account that called a procedure',
-  verb varchar(16) CHARACTER SET ascii COLLATE ascii_bin NOT NULL COMMENT 'cancel, retry, ..., dqd-start, dqd-end, dqd-lost',
+  verb varchar(32) CHARACTER SET ascii COLLATE ascii_bin NOT NULL COMMENT 'cancel, retry, ..., dqd-start, dqd-end, dqd-lost',
   arguments varchar(1000) CHARACTER SET utf8mb4 COLLATE utf8mb4_bin NULL COMMENT 'of step 0: what was asked for, as on the command line; a digest of a text of bodies',
   tag varchar(128) CHARACTER SET utf8mb4 COLLATE utf8mb4_bin NULL COMMENT 'NULL: none, or several',
   task_id bigint unsigned NULL COMMENT 'NULL: none, or several',

@@ -501,6 +501,7 @@ PYTHON
     chmod +x bin/mysql
     printf 'tag,body\nmail.welcome,"user 17"\n' >orders.csv
     echo '{}' >body.json
+    echo '@daily /usr/bin/shop' >shop.crontab
     dqd_start --resident
     for verb in $(dq help | awk '/^[a-z].*:$/ { verbs = !/^options/ } verbs && /^  [a-z]/ { print $1 }'); do
         dq help "$verb" | sed -n '/^examples:$/,/^$/s/^  dq /dq /p'

@@ -190,3 +190,44 @@ refused()
     run -3 dq check --schedules nosuch
     [[ $output == *'no schedule matches nosuch'* ]]
 }
+
+@test 'import-crontab makes schedules and handlers of a crontab, and reports each line' {
+    cat >tab <<'END'
+SHELL=/bin/bash
+MAILTO=ops@example.com
+A="x y"
+
+# a comment
+*/5 * * * * root cd /tmp && echo "hi $A"
+RANDOM_DELAY=7
+30 2 * * 1 www-data backup --all%line one%line two
+@reboot root true
+61 * * * * root true
+END
+    run -1 --separate-stderr dq schedule import-crontab tab --system
+    [[ $stderr == 'tab:6: changed as echo'*$'\ntab:8: changed as backup'* ]]
+    [[ $stderr == *'tab:9: refused: cron "@reboot"'*'tab:10: refused: '*'minute 61'* ]]
+    [ "$(dq schedule -o id)" = $'backup\necho' ]
+    [ "$(of backup tag) $(of backup expression)" = 'cron.backup 30 2 * * 1' ]
+    [ "$(of backup catch_up) $(of backup overlap)" = 'skip allow' ]
+    [ "$(of backup spread)" = 420000 ]
+    [ "$(of backup body)" = $'line one\nline two' ]
+    grep -v '^#' <<<"$output" >"$DQ_SANDBOX/handlers.yaml"
+    run dqd --list-handlers
+    [ "$status" = 0 ]
+    [[ $output == *cron.backup*'backup --all'* ]]
+    [[ $output == *cron.echo*'cd /tmp && echo "hi $A"'* ]]
+    id=$(dq -q add cron.echo)
+    dqd --once
+    [ "$(dq logs "$id")" = 'hi x y' ]
+    # the same again changes nothing; a dry run writes nothing
+    run -1 --separate-stderr dq schedule import-crontab tab --system
+    [[ $stderr != *'is changed'* ]]
+    dq -q schedule delete backup echo
+    run -1 --separate-stderr dq schedule import-crontab tab --system --dry-run
+    [ "$(grep -c '^# dq schedule set ' <<<"$output")" = 2 ]
+    [ "$(stored)" = 0 ]
+    run --separate-stderr dq schedule import-crontab tab nosuch --system
+    [ "$status" -ge 64 ]
+    [ "$(stored)" = 0 ]
+}

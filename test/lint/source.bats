@@ -46,6 +46,7 @@ src/cli/judge store/db/db.h store/db/db_connect.h store/db/db_session.h store/ro
 src/cli/judge store/schema/ store/fleet/ store/work/ store/ask/ cli/show/ cli/line/ cli/judge/
 src/cli/many base/ store/row/rows.h store/schema/ store/fleet/ store/ask/ cli/show/ cli/line/ cli/judge/ cli/many/
 src/cli/verb base/ conf/conf.h conf/conf_file.h conf/conf_load.h conf/handlers.h conf/handlers_load.h bench/
+src/cli/verb conf/crontab.h
 src/cli/verb runner/rehearse.h store/db/db_connect.h store/row/rows.h store/schema/ store/fleet/ store/ask/
 src/cli/verb cli/show/ cli/line/ cli/judge/ cli/many/ cli/verb/
 bin base/ conf/conf.h conf/conf_file.h conf/conf_load.h conf/handlers.h conf/handlers_load.h

@@ -53,7 +53,8 @@
     X(schedule_resume) \
     X(schedule_delete) \
     X(schedule_apply) \
-    X(schedule_export)
+    X(schedule_export) \
+    X(schedule_import_crontab)
 /* clang-format on */
 #define VERBS_DECLARE(name) extern const struct cmd cmd_##name;
 VERBS(VERBS_DECLARE)

@@ -93,6 +93,7 @@ const struct cmd cmd_schedule = {
                 "dq schedule next nightly\n"
                 "dq schedule\n"
                 "dq schedule export >schedules\n"
-                "dq schedule apply schedules --owner shop --prune --dry-run",
+                "dq schedule apply schedules --owner shop --prune --dry-run\n"
+        "dq schedule import-crontab shop.crontab --dry-run",
     .run = list,
 };

@@ -1,0 +1,260 @@
+/*
+ * cmd_schedule_import_crontab.c - dq schedule import-crontab: a crontab's lines as schedules, and
+ * their commands as handlers.
+ */
+#include "cli/line/infile.h"
+#include "cli/line/verbs.h"
+#include "cli/many/act.h"
+#include "cli/many/schedule_words.h"
+#include "conf/crontab.h"
+#include "store/ask/schedule_store.h"
+
+#include "base/json.h"
+#include "base/mem.h"
+#include "base/text.h"
+#include "base/when.h"
+#include "base/zone.h"
+
+#include <inttypes.h>
+#include <pwd.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define OWNER "crontab"
+#define TAG_PREFIX "cron."
+/* Those of cron, which sets no time limit and does not repeat what failed. */
+#define CRON_PATH "/usr/bin:/bin"
+#define CRON_TIMEOUT "24h"
+
+struct import_values {
+    const char *user;
+    bool system, dry_run;
+};
+
+struct import {
+    struct cmd_context *c;
+    const struct import_values *v;
+    struct schedule *rows;
+    size_t count, cap;
+    struct buf handlers; /* the lines of the handlers file */
+};
+
+/* Two crontabs may have lines that are called alike. */
+static char *free_name(const struct import *im, const char *wanted)
+{
+    char *name = mem_strdup(wanted);
+    for (size_t i = 0, n = 2; i < im->count; i++) {
+        if (strcmp(im->rows[i].name, name) == 0) {
+            free(name);
+            name = mem_printf("%s-%zu", wanted, n++);
+            i = SIZE_MAX;
+        }
+    }
+    return name;
+}
+
+static void put_value(struct buf *b, const char *key, const char *text)
+{
+    buf_printf(b, "    %s: ", key);
+    json_put_string(b, text, strlen(text));
+    buf_chr(b, '\n');
+}
+
+static void put_env(struct buf *b, const struct crontab_entry *e)
+{
+    bool path = false;
+    buf_str(b, "    env: {");
+    for (char **s = e->env; *s; s++) {
+        size_t len = strcspn(*s, "=");
+        path |= strncmp(*s, "PATH=", 5) == 0;
+        json_put_string(b, *s, len);
+        buf_str(b, ": ");
+        json_put_string(b, *s + len + 1, strlen(*s + len + 1));
+        buf_str(b, ", ");
+    }
+    buf_str(b, path ? "" : "\"PATH\": \"" CRON_PATH "\", ");
+    b->len -= 2;
+    buf_str(b, "}\n");
+}
+
+static void put_handler(struct buf *b, const struct crontab_entry *e, const char *name,
+                        const char *user)
+{
+    const struct passwd *pw = user ? getpwnam(user) : NULL;
+    buf_str(b, "  ");
+    json_put_string(b, name, strlen(name));
+    buf_str(b, ":\n");
+    put_value(b, "run", e->command);
+    put_value(b, "shell", e->shell ? e->shell : "/bin/sh");
+    if (user)
+        put_value(b, "user", user);
+    if (pw)
+        put_value(b, "cwd", pw->pw_dir);
+    put_env(b, e);
+    buf_str(b, "    retry: never\n    timeout: " CRON_TIMEOUT "\n");
+    if (e->mailto && *e->mailto) {
+        buf_str(b, "    # on_failed: a tag whose handler mails to ");
+        text_escape(b, e->mailto, strlen(e->mailto), 0);
+        buf_chr(b, '\n');
+    }
+}
+
+static struct schedule make_schedule(struct import *im, const struct crontab_entry *e)
+{
+    MEM_LOCAL char *name = free_name(im, e->name);
+    const char *input = e->input ? e->input : "";
+    return (struct schedule){
+        .name = mem_strdup(name),
+        .owner = mem_strdup(OWNER),
+        .tag = mem_printf(TAG_PREFIX "%s", name),
+        .body = mem_strdup(input),
+        .body_size = strlen(input),
+        .kind = TIMETABLE_CRON,
+        .expression = mem_strdup(e->expression),
+        .zone = e->zone ? mem_strdup(e->zone) : zone_local_name(),
+        .from_at = TASK_TIME_NONE,
+        .to_at = TASK_TIME_NONE,
+        .spread_ms = e->spread_minutes * WHEN_MINUTE,
+        .catch_up = SLOT_CATCH_UP_SKIP,
+        .overlap = SLOT_OVERLAP_ALLOW,
+    };
+}
+
+static void take_entry(struct import *im, const char *file, const struct crontab_entry *e,
+                       bool has_user)
+{
+    const char *verdict = crontab_verdict_name(e->verdict), *note = e->note ? e->note : "";
+    struct err why = {0};
+    if (e->verdict == CRONTAB_REFUSED) {
+        cmd_complain(im->c, "%s:%u: %s: %s", file, e->line, verdict, note);
+        return;
+    }
+    struct schedule s = make_schedule(im, e);
+    struct timetable *t = schedule_row_timetable(&s, &why);
+    if (!t) {
+        cmd_complain(im->c, "%s:%u: refused: %s", file, e->line, why.text);
+        schedule_row_done(&s);
+        return;
+    }
+    timetable_free(t);
+    cmd_note(im->c, "%s:%u: %s as %s%s%s", file, e->line, verdict, s.name, *note ? ": " : "", note);
+    put_handler(&im->handlers, e, s.tag, has_user ? e->user : im->v->user);
+    MEM_ROOM(im->rows, im->count, im->cap);
+    im->rows[im->count++] = s;
+}
+
+static bool is_system(const char *path)
+{
+    return strcmp(path, "/etc/crontab") == 0 || strncmp(path, "/etc/cron.d/", 12) == 0;
+}
+
+static int read_crontab(struct import *im, const char *path, struct err *err)
+{
+    BUF_LOCAL struct buf text = BUF_INIT;
+    struct infile in;
+    struct crontab tab;
+    const char *line;
+    size_t len;
+    const bool has_user = im->v->system || (!im->v->user && is_system(path));
+    int rc = infile_open(&in, path, INFILE_LINE_MAX, err), more = 0;
+    while (rc == 0 && (more = infile_next(&in, &line, &len, err)) > 0) {
+        buf_add(&text, line, len);
+        buf_chr(&text, '\n');
+    }
+    rc = rc < 0 ? rc : more;
+    if (rc == 0) {
+        crontab_read(text.data ? text.data : "", text.len, has_user, &tab);
+        for (size_t i = 0; i < tab.count; i++)
+            take_entry(im, in.name, &tab.entries[i], has_user);
+        crontab_done(&tab);
+    }
+    infile_done(&in);
+    return rc;
+}
+
+static int store(struct import *im, struct err *err)
+{
+    struct schedule_change *changes = mem_zero(im->count + 1, sizeof *changes);
+    struct act act;
+    size_t bad;
+    int tries = 0, rc;
+    for (size_t i = 0; i < im->count; i++)
+        changes[i].set = &im->rows[i];
+    act_init(&act, im->c, NULL, 0);
+    act_about(&act, im->c->operands[0]);
+    do
+        rc = schedule_store_change(im->c->db, changes, im->count, &act.event, &bad, err);
+    while (cmd_again(rc, &tries));
+    act_done(&act);
+    for (size_t i = 0; rc == 0 && i < im->count; i++)
+        if (changes[i].existed && changes[i].changed)
+            cmd_note(im->c, "%s was there, and is changed", im->rows[i].name);
+    schedule_store_change_done(changes, im->count);
+    free(changes);
+    return rc;
+}
+
+static void print(const struct import *im)
+{
+    struct buf b = BUF_INIT;
+    for (size_t i = 0; i < im->count; i++) {
+        buf_str(&b, "# dq schedule set ");
+        schedule_words_put(&b, &cmd_schedule_set, &im->rows[i]);
+        buf_chr(&b, '\n');
+    }
+    if (im->count) {
+        buf_str(&b, "handlers:\n");
+        buf_add(&b, im->handlers.data, im->handlers.len);
+    }
+    out_take(&b);
+}
+
+static int run(struct cmd_context *c, const void *values, struct err *err)
+{
+    struct import im = {.c = c, .v = values, .handlers = BUF_INIT};
+    int rc = 0;
+    for (int i = 0; rc == 0 && i < c->operand_count; i++)
+        rc = read_crontab(&im, c->operands[i], err);
+    if (rc == 0 && im.count && !im.v->dry_run)
+        rc = store(&im, err);
+    if (rc == 0)
+        print(&im);
+    if (rc == 0 && im.count && !im.v->dry_run) {
+        cmd_wake(c, 0);
+        cmd_note(
+            c,
+            "put these handlers into the handlers file of every host, then remove the lines from the crontab");
+    }
+    schedule_row_free(im.rows, im.count);
+    buf_done(&im.handlers);
+    return rc;
+}
+
+#define FIELD(name) offsetof(struct import_values, name)
+static const struct cmd_option options[] = {
+    {"user", 0, CMD_TEXT, FIELD(user), "USER",
+     "FILE is the crontab of USER; default: of the account of dqd, and /etc/crontab and /etc/cron.d name users",
+     NULL, 0},
+    {"system", 0, CMD_FLAG, FIELD(system), NULL, "the lines of FILE name users", NULL, 0},
+    {"dry-run", 0, CMD_FLAG, FIELD(dry_run), NULL, "print everything, and write no schedule", NULL,
+     0},
+};
+
+const struct cmd cmd_schedule_import_crontab = {
+    .name = "schedule import-crontab",
+    .group = "change",
+    .summary = "make schedules of crontabs, and print handlers for their commands",
+    .usage = "FILE... [--user USER | --system] [--dry-run]",
+    .details =
+        "Prints a part of a handlers file, in which each command has the tag cron.NAME, and reports for "
+        "each line what became of it. A line that is refused stays in its crontab; the exit status is "
+        "then 1.",
+    CMD_OPTIONS(options),
+    .exclusive = "user system",
+    .values_size = sizeof(struct import_values),
+    .min_operands = 1,
+    .max_operands = -1,
+    .level = CMD_SCHEMA,
+    .formats = OUT_BIT(OUT_TABLE),
+    .run = run,
+};
