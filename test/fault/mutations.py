@@ -192,7 +192,7 @@ MUTATIONS = [
     ("refused-pass", "a pass waits for the database without limit", "src/poller/duty.c", "return d->ctx.once && flight_count(&d->flight) == 0 &&",
      "return d->ctx.once && flight_count(&d->flight) == 4096 &&"),
     ("disk-full", "a refused INSERT counts as a success", "src/store/ask/task_add.c",
-     "    if (rc == 0)\n        rc = refuse_schema(db, err);\nout:", "    if (rc == 0)\n        rc = refuse_schema(db, err);\n    if (rc == ERR_UNAVAILABLE)\n        rc = 1;\nout:"),
+     "    if (rc == ERR_DENIED && returning) {", "    if (rc == ERR_UNAVAILABLE)\n        rc = 1;\n    if (rc == ERR_DENIED && returning) {"),
     ("flood-of-output", "output is kept without a limit", "src/runner/capture.c", "    c->limit = limit;", "    c->limit = limit * 0 + (1u << 26);"),
     ("flood-of-output", "the length of a verdict line is not limited", "src/runner/capture.c", "bool full = n > room;", "bool full = n > room + (1u << 30);"),
     ("bodies", "a quote is not escaped", "src/store/db/db_put.c", "(c == '\\'') | ", ""),

@@ -279,8 +279,8 @@ int import_store_add(struct db *db, struct import_item *items, size_t n, bool ke
     if (keep_ids)
         token.first_id = items[0].task.id;
     else
-        rc = add_token_lower(db, &token, err);
-    if (rc == 0)
+        rc = add_token_lower(db, &token, "", err);
+    if (rc >= 0)
         rc = add_once(db, items, n, keep_ids, token.bytes, act, err);
     if (rc != ERR_LOST)
         return rc;
