@@ -183,6 +183,10 @@ static void what_is_in_flight_is_not_begun_again(void **state)
     assert_true(lease_overtaken(&leases, &won, NULL)); /* before the claim */
     assert_int_equal(won.count, 4);
     assert_int_equal(j->flight[0].version, 0);
+    j->flight[0] = (struct flight_task){.id = 5, .version = 3};
+    won.items[1].version = 3; /* it was taken back: the output of version 3 is still its own */
+    assert_true(lease_overtaken(&leases, &won, NULL));
+    assert_int_equal(j->flight[0].version, 3);
     assert_true(lease_overtaken(&leases, &won, &back));
     assert_false(lease_overtaken(&leases, &won, NULL));
     assert_true(j->flight[0].lost && !j->flight[1].lost);
