@@ -24,8 +24,9 @@ void *mem_dup(const void *p, size_t len) __attribute__((malloc, warn_unused_resu
 char *mem_printf(const char *fmt, ...)
     __attribute__((malloc, warn_unused_result, format(printf, 1, 2)));
 /* `MEM_LOCAL char *s = mem_strdup(...)` is freed when its scope ends: what is heap memory of one
- * function alone. */
-#define MEM_LOCAL __attribute__((cleanup(mem_local)))
+ * function alone. LOCAL_BY(x_done) the same of a struct, which x_done takes. */
+#define MEM_LOCAL LOCAL_BY(mem_local)
+#define LOCAL_BY(done) __attribute__((cleanup(done)))
 void mem_local(void *pointer);
 /* Whether the limits of this process leave so much (ulimit -v); a control group's do not count. */
 bool mem_has(size_t size);

@@ -1,6 +1,7 @@
 /*
  * when_parse.c - see when_parse.h. Invariant: a text is read exactly or refused.
  */
+#include "base/mem.h"
 #include "base/when_parse.h"
 
 #include "base/duration.h"
@@ -17,13 +18,12 @@ int when_parse_duration(const char *text, int64_t *ret_ms, struct err *err)
 static int parse(const char *text, bool past, int64_t now_at, int64_t *ret_at, struct err *err)
 {
     struct scan s = {"time", text, text, err};
-    struct moment m;
+    LOCAL_BY(moment_done) struct moment m = {0};
     int64_t at = 0;
 
     int rc = moment_scan(&s, past, &m);
     if (rc == 0)
         rc = moment_resolve(&m, &s, now_at, &at);
-    moment_done(&m);
     if (rc < 0)
         return rc;
     if (at < WHEN_AT_MIN || at > WHEN_AT_MAX)
@@ -45,11 +45,9 @@ int when_parse_past(const char *text, int64_t now_at, int64_t *ret_at, struct er
 int when_parse_check(const char *text, bool past, struct err *err)
 {
     struct scan s = {"time", text, text, err};
-    struct moment m;
+    LOCAL_BY(moment_done) struct moment m = {0};
 
-    int rc = moment_scan(&s, past, &m);
-    moment_done(&m);
-    return rc;
+    return moment_scan(&s, past, &m);
 }
 
 int when_parse_sql(const char *text, int64_t *ret_at, struct err *err)

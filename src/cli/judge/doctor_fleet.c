@@ -42,8 +42,8 @@ static void check_lock(struct doctor *d, const char *tag, int64_t late_ms, struc
 
 void doctor_fleet_tags(struct doctor *d, struct doctor_finding *f)
 {
-    struct fleet fleet;
-    struct peek peek = {0};
+    LOCAL_BY(fleet_done) struct fleet fleet = {0};
+    LOCAL_BY(peek_store_done) struct peek peek = {0};
     BUF_LOCAL struct buf names = BUF_INIT;
     struct err err;
     size_t due = 0, unserved = 0, unknown = 0, looked = 0, differing = 0;
@@ -81,8 +81,6 @@ void doctor_fleet_tags(struct doctor *d, struct doctor_finding *f)
                     unknown, due,
                     fleet.alive ? "a dqd has not recorded what it serves" : "no dqd is alive");
     doctor_find(f, DOCTOR_OK, "%zu with due tasks, each is served", due);
-    peek_store_done(&peek);
-    fleet_done(&fleet);
 }
 
 /* Of dqds of one server: the others say the same. */
@@ -97,7 +95,7 @@ static bool is_said(const struct handler_rest *rest, const struct handler_rest *
 
 void doctor_fleet_starts(struct doctor *d, struct doctor_finding *f)
 {
-    struct fleet fleet;
+    LOCAL_BY(fleet_done) struct fleet fleet = {0};
     struct err err;
     char left[WHEN_TEXT_SIZE];
     const struct handler_rest *said[NAMED] = {NULL};
@@ -133,5 +131,4 @@ void doctor_fleet_starts(struct doctor *d, struct doctor_finding *f)
         }
     }
     doctor_find(f, DOCTOR_OK, "no tag rests, is refused or slow");
-    fleet_done(&fleet);
 }

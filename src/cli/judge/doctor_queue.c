@@ -3,6 +3,7 @@
  */
 #include "cli/judge/doctor_queue.h"
 
+#include "base/mem.h"
 #include "base/when.h"
 #include "cli/judge/fleet.h"
 #include "store/ask/health_store.h"
@@ -95,7 +96,7 @@ void doctor_queue_plans(struct doctor *d, struct doctor_finding *f)
     struct hot look = {"looking for due tags", true, PLAN_ROWS},
                next = {"looking for the next task of a tag", false, PLAN_ROWS},
                find = {"finding tasks to claim", false, PLAN_ROWS};
-    struct peek peek = {0};
+    LOCAL_BY(peek_store_done) struct peek peek = {0};
     BUF_LOCAL struct buf sql = BUF_INIT;
     struct err err;
 
@@ -117,7 +118,6 @@ void doctor_queue_plans(struct doctor *d, struct doctor_finding *f)
     doctor_find(f, DOCTOR_OK,
                 good ? "the statements of dqd use the index due, and sort nothing"
                      : "the statements of dqd read few rows");
-    peek_store_done(&peek);
 }
 
 void doctor_queue_rows(struct doctor *d, struct doctor_finding *f)
@@ -151,7 +151,7 @@ void doctor_queue_rows(struct doctor *d, struct doctor_finding *f)
 
 void doctor_queue_dqds(struct doctor *d, struct doctor_finding *f)
 {
-    struct fleet fleet;
+    LOCAL_BY(fleet_done) struct fleet fleet = {0};
     size_t other = 0, named = 0;
     char ago[WHEN_TEXT_SIZE];
     const char *odd = NULL;
@@ -159,7 +159,6 @@ void doctor_queue_dqds(struct doctor *d, struct doctor_finding *f)
 
     if (fleet_load_dqds(d->c->db, &fleet, &err) < 0) {
         doctor_find_failed(f, &err);
-        fleet_done(&fleet);
         return;
     }
     for (size_t i = 0; i < fleet.count; i++) {
@@ -190,5 +189,4 @@ void doctor_queue_dqds(struct doctor *d, struct doctor_finding *f)
                     fleet.between, PACKAGE_VERSION);
     else
         doctor_find(f, DOCTOR_OK, "%zu alive, of version %s", fleet.alive, PACKAGE_VERSION);
-    fleet_done(&fleet);
 }

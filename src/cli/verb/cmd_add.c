@@ -11,6 +11,7 @@
 #include "cli/show/body.h"
 #include "store/schema/routines.h"
 
+#include "base/mem.h"
 #include "base/text.h"
 #include "base/when.h"
 
@@ -191,7 +192,7 @@ static int add_one(struct cmd_context *c, const struct add_values *v, struct err
     struct task_new t;
     BUF_LOCAL struct buf body = BUF_INIT;
     struct added added = {.result = "added"};
-    struct act act = {.actor = NULL};
+    LOCAL_BY(act_done) struct act act = {.actor = NULL};
     const enum key_conflict on_conflict = conflict_of(v);
     int rc = make_task(c, v, &body, &t, err);
 
@@ -223,7 +224,6 @@ static int add_one(struct cmd_context *c, const struct add_values *v, struct err
         cmd_wake(c, distance(&t, &added.task));
     rc = report(c, &t, &added, err);
 out:
-    act_done(&act);
     return rc;
 }
 

@@ -348,7 +348,7 @@ static int count(struct cmd_context *c, const struct check_values *v, const stru
 static int look(struct cmd_context *c, const struct check_values *v, const struct limits *limits,
                 struct finding *f, struct err *err)
 {
-    struct fleet fleet = {0};
+    LOCAL_BY(fleet_done) struct fleet fleet = {0};
     struct tag_info *tags = NULL;
     struct numbers n = {.most_running_ms = v->max_running_ms};
     size_t tag_count = 0;
@@ -381,7 +381,6 @@ static int look(struct cmd_context *c, const struct check_values *v, const struc
     else if (rc == 0)
         put_line(f, limits, &n, &fleet);
     tag_store_free(tags, tag_count);
-    fleet_done(&fleet);
     return rc;
 }
 

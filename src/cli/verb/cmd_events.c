@@ -138,7 +138,7 @@ static bool is_new(uint64_t key, uint64_t count, int64_t at, void *arg)
 static int look(struct cmd_context *c, struct history_ask *ask, struct following *f,
                 struct err *err)
 {
-    struct history h;
+    LOCAL_BY(history_done) struct history h = {0};
     c->now_at = TASK_TIME_NONE;
     int rc = cmd_now(c, &ask->now_at, err);
     if (rc < 0)
@@ -158,7 +158,6 @@ static int look(struct cmd_context *c, struct history_ask *ask, struct following
     f->said |= partial;
     if (rc == 0)
         ask->since_at = MAX(ask->since_at, f->oldest_at);
-    history_done(&h);
     seen_age(&f->printed, ask->now_at, 4 * FOLLOW_WINDOW_MS);
     seen_age(&f->once, ask->now_at, 4 * FOLLOW_WINDOW_MS);
     return rc;
@@ -214,7 +213,7 @@ static int print_one(struct cmd_context *c, const struct events_values *v, struc
 {
     MEM_LOCAL uint64_t *ids = NULL;
     size_t count = 0;
-    struct history h = {.count = 0};
+    LOCAL_BY(history_done) struct history h = {.count = 0};
     if (v->since.text || v->until.text || (v->tag && !v->key) || v->who || v->follow)
         return err_set(err, ERR_USAGE, "the events of one task are all shown: leave out %s",
                        v->follow ? "-f" : "the filter");
@@ -230,7 +229,6 @@ static int print_one(struct cmd_context *c, const struct events_values *v, struc
         rc = print(c, &h, v->limit > 0 ? (size_t)v->limit : 0, err);
     if (rc == 0 && h.count == 0)
         none_note(c, "no event of the task matches", NULL);
-    history_done(&h);
     return rc;
 }
 
@@ -243,7 +241,7 @@ static int run(struct cmd_context *c, const void *values, struct err *err)
         return print_one(c, v, err);
     struct history_ask ask = {
         .tag_glob = v->tag, .who_glob = v->who, .events = v->event, .acts = v->acts, .most = MOST};
-    struct history h;
+    LOCAL_BY(history_done) struct history h = {0};
     if (v->follow && c->style.format == OUT_JSON)
         return err_set(err, ERR_USAGE, "-f cannot be combined with -o json; use -o ndjson");
     int rc = cmd_now(c, &ask.now_at, err);
@@ -272,7 +270,6 @@ static int run(struct cmd_context *c, const void *values, struct err *err)
         cmd_note(
             c, "only the newest %d events and failures of that time were read; give a shorter one",
             MOST);
-    history_done(&h);
     return rc;
 }
 

@@ -6,6 +6,8 @@
 #include "store/schema/routines.h"
 #include "store/schema/schema_migrate.h"
 
+#include "base/mem.h"
+
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -155,13 +157,12 @@ static void record(struct cmd_context *c, int from)
 {
     struct err why = {0};
     char text[64];
-    struct act act;
+    LOCAL_BY(act_done) struct act act = {0};
     act_init(&act, c, NULL, 0);
     snprintf(text, sizeof text, "schema version %d to %d", from, schema_latest);
     act.event.arguments = text;
     if (event_store_add(c->db, &act.event, NULL, 0, &why) < 0)
         cmd_note(c, "dq events does not show this: %s", why.text);
-    act_done(&act);
 }
 
 static int run(struct cmd_context *c, const void *values, struct err *err)

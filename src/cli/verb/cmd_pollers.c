@@ -6,6 +6,8 @@
 #include "cli/line/verbs.h"
 #include "store/fleet/poller_store.h"
 
+#include "base/mem.h"
+
 #include <inttypes.h>
 #include <stdio.h>
 
@@ -115,7 +117,7 @@ static void put_served(struct out *out, const struct fleet *f, const struct poll
 
 static int list_served(struct cmd_context *c, struct err *err)
 {
-    struct fleet f;
+    LOCAL_BY(fleet_done) struct fleet f = {0};
     struct out *out;
     int rc = fleet_load(c->db, &f, err);
     if (rc == 0)
@@ -127,7 +129,6 @@ static int list_served(struct cmd_context *c, struct err *err)
         put_served(out, &f, &f.dqds[i]);
     if (rc == 0)
         rc = end_list(c, out, f.count);
-    fleet_done(&f);
     return rc;
 }
 

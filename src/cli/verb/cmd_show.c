@@ -89,7 +89,7 @@ static int load_cancel(struct cmd_context *c, struct shown *s, struct err *err)
 /* Whether an operator holds its tag back. */
 static int load_pause(struct cmd_context *c, struct shown *s, struct err *err)
 {
-    struct tag_info p;
+    LOCAL_BY(tag_pause_done) struct tag_info p = {0};
     int rc = tag_pause_read(c->db, s->task.tag, &p, err);
 
     s->paused_until_at = p.paused_until_at;
@@ -104,7 +104,6 @@ static int load_pause(struct cmd_context *c, struct shown *s, struct err *err)
                    p.pause_reason ? p.pause_reason : "");
         s->pause_text = buf_take(&b);
     }
-    tag_pause_done(&p);
     return rc;
 }
 
@@ -286,7 +285,7 @@ static int run(struct cmd_context *c, const void *values, struct err *err)
     const struct show_values *v = values;
     MEM_LOCAL uint64_t *ids = NULL;
     size_t count = 0, shown = 0;
-    struct fleet fleet = {.dqds = NULL};
+    LOCAL_BY(fleet_done) struct fleet fleet = {.dqds = NULL};
     struct err denied = {0};
     bool pending = false;
     int rc = named_ids(c, v->key, v->tag, false, &ids, &count, err);
@@ -311,7 +310,6 @@ static int run(struct cmd_context *c, const void *values, struct err *err)
         out_printf("%s\n", count == 1 ? "" : shown ? "]" : "[]");
     if (rc == 0 && pending && !denied.code && (rc = out_flush(err)) == 0)
         fleet_say_dqds(c, &fleet);
-    fleet_done(&fleet);
     return rc;
 }
 

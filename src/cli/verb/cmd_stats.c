@@ -245,12 +245,11 @@ static int put_steps(const struct cmd_context *c, const struct stats *s, struct 
 
 static int put_prometheus(const struct cmd_context *c, const struct stats *s, struct err *err)
 {
-    struct fleet fleet;
+    LOCAL_BY(fleet_done) struct fleet fleet = {0};
     int rc = fleet_load_dqds(c->db, &fleet, err);
 
     if (rc == 0)
         stats_prom_put(s, &fleet);
-    fleet_done(&fleet);
     return rc;
 }
 
@@ -267,7 +266,7 @@ static int write_page(struct cmd_context *c, const struct stats_values *v, const
     BUF_LOCAL struct buf place = BUF_INIT;
     struct top_data now = {.count = 0};
     struct forecast ahead = {.count = 0};
-    struct failures errors = {0};
+    LOCAL_BY(failures_done) struct failures errors = {0};
     int64_t left_at = TASK_TIME_NONE;
     int rc = top_load(c, v->tag, &now, err);
 
@@ -288,7 +287,6 @@ static int write_page(struct cmd_context *c, const struct stats_values *v, const
                                     .server = db_server(c->db)};
     if (rc == 0)
         rc = stats_html_write(&page, v->html, &c->style.cell, err);
-    failures_done(&errors);
     forecast_store_free(&ahead);
     top_view_free(&now);
     return rc;
@@ -341,7 +339,7 @@ static int answer(struct cmd_context *c, const void *values,
     const struct stats_values *v = values;
     struct stats_ask ask = {.tag_glob = v->tag};
     struct progress progress;
-    struct stats s;
+    LOCAL_BY(stats_done) struct stats s = {0};
     int rc = check(c, v, &ask, err);
 
     if (rc < 0)
@@ -363,7 +361,6 @@ static int answer(struct cmd_context *c, const void *values,
     else
         rc = c->style.format == OUT_TABLE ? put_tables(c, &s, err)
                                           : put_tags(c, &s, NULL, false, err);
-    stats_done(&s);
     if (rc == 0 && c->style.format != OUT_PROMETHEUS)
         fleet_note_dqds(c);
     return rc;

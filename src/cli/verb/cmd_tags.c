@@ -9,6 +9,8 @@
 #include "cli/show/tag_columns.h"
 #include "store/ask/tag_store.h"
 
+#include "base/mem.h"
+
 #include <stdlib.h>
 #include <string.h>
 
@@ -90,7 +92,7 @@ static int answer(struct cmd_context *c, const void *values,
 {
     const struct tags_values *v = values;
     struct tag_info *tags;
-    struct fleet fleet;
+    LOCAL_BY(fleet_done) struct fleet fleet = {0};
     struct err denied = {0};
     struct out *out;
     size_t count;
@@ -129,7 +131,6 @@ static int answer(struct cmd_context *c, const void *values,
         cmd_note(c, "the handlers are not known: %s", denied.text);
     else if (rc == 0)
         fleet_say_dqds(c, &fleet);
-    fleet_done(&fleet);
     tag_store_free(tags, count);
     return rc;
 }

@@ -98,7 +98,7 @@ static int look(struct waiting *w, struct err *err)
 /* Says what makes the wait pointless, once, and when that changes. */
 static void look_at_dqds(struct waiting *w)
 {
-    struct fleet f;
+    LOCAL_BY(fleet_done) struct fleet f = {0};
     struct err err;
     bool first = !w->dqds_ms;
     if (w->c->quiet || when_steady() < w->dqds_ms)
@@ -113,7 +113,6 @@ static void look_at_dqds(struct waiting *w)
         fleet_say_tag(w->c, &f, w->tag);
     if (rc == 0)
         w->none_alive = f.alive == 0;
-    fleet_done(&f);
 }
 
 static int wait_all(struct waiting *w, int64_t timeout_ms, struct err *err)

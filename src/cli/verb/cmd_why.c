@@ -194,7 +194,7 @@ static void put_json(struct buf *b, const struct cell_style *style, const struct
 
 static int explain(struct cmd_context *c, uint64_t id, struct err *err)
 {
-    struct looked l = {.last = BUF_INIT};
+    LOCAL_BY(looked_done) struct looked l = {.last = BUF_INIT};
     BUF_LOCAL struct buf b = BUF_INIT;
     struct why_facts f;
     struct why w;
@@ -213,7 +213,6 @@ static int explain(struct cmd_context *c, uint64_t id, struct err *err)
         out_write(&b);
         why_done(&w);
     }
-    looked_done(&l);
     return rc;
 }
 
