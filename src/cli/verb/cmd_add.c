@@ -139,8 +139,7 @@ static int report(struct cmd_context *c, const struct task_new *t, const struct 
 {
     if (c->style.format == OUT_TABLE)
         c->style.format = OUT_ID;
-    int rc =
-        out_record(&c->style, columns, sizeof columns / sizeof columns[0], NULL, added, NULL, err);
+    int rc = out_record(&c->style, columns, sizeof columns / sizeof columns[0], added, err);
     if (rc == 0 && (rc = out_flush(err)) < 0) /* so that nobody adds it again */
         err_prefix(err, "task %" PRIu64 " was %s, but", added->task.id, added->result);
     if (rc < 0)
@@ -171,8 +170,8 @@ static int report_dry_run(struct cmd_context *c, const struct task_new *t, struc
     if (t->expected_at == TASK_TIME_NONE)
         added.task.expected_at = c->now_at + t->delay_ms;
     /* there is no id */
-    int rc = out_record(&c->style, columns + 1, sizeof columns / sizeof columns[0] - 1, NULL,
-                        &added, NULL, err);
+    int rc =
+        out_record(&c->style, columns + 1, sizeof columns / sizeof columns[0] - 1, &added, err);
     if (rc == 0)
         rc = out_flush(err);
     if (rc == 0)

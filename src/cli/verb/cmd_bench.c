@@ -91,7 +91,7 @@ static int put_rows(struct cmd_context *c, const struct judge_rows *rows, const 
                     const char *names, struct err *err)
 {
     struct out *out;
-    int rc = out_new(&out, &c->style, columns, sizeof columns / sizeof columns[0], names, c, err);
+    int rc = out_new(&out, &c->style, OUT_OF(columns, names), c, err);
 
     for (size_t i = 0; rc == 0 && i < rows->count; i++)
         if (!kind || strcmp(rows->items[i].kind, kind) == 0)

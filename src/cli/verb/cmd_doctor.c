@@ -84,7 +84,7 @@ static int run(struct cmd_context *c, const void *values, struct err *err)
 
     (void)!cmd_open(c, CMD_CONF, &(struct err){0}); /* how tables look; the first check says more */
     c->style.no_header = c->style.format == OUT_TABLE;
-    int rc = out_new(&out, &c->style, columns, sizeof columns / sizeof columns[0], NULL, NULL, err);
+    int rc = out_new(&out, &c->style, OUT_OF(columns), NULL, err);
     if (rc < 0)
         return rc;
     for (size_t i = 0; i < sizeof checks / sizeof checks[0]; i++) {

@@ -81,7 +81,6 @@ static void get_detail(const void *row, const void *arg, struct cell *ret)
 
 #define COLUMN_ROW(sql, ...) COLUMN(event_row, NULL, __VA_ARGS__),
 static const struct column columns[] = {EVENT_STORE_COLUMNS(COLUMN_ROW)};
-#define COLUMN_COUNT (sizeof columns / sizeof columns[0])
 
 /* most 0: all lines. */
 static size_t first_line(const struct history *h, size_t most)
@@ -91,13 +90,9 @@ static size_t first_line(const struct history *h, size_t most)
 
 static int print(struct cmd_context *c, const struct history *h, size_t most, struct err *err)
 {
-    struct out *out;
-    int rc = out_new(&out, &c->style, columns, COLUMN_COUNT, NULL, &c->style, err);
-    if (rc < 0)
-        return rc;
-    for (size_t i = first_line(h, most); i < h->count; i++)
-        out_row(out, &h->lines[i]);
-    return out_end(out, 0);
+    size_t first = first_line(h, most);
+    return out_all(&c->style, OUT_OF(columns), &c->style, h->lines + first, sizeof *h->lines,
+                   h->count - first, err);
 }
 
 /* The least whole minutes, hours or days of which the span has not too many. */

@@ -109,8 +109,7 @@ static int print_plan(struct cmd_context *c, bool routines, struct err *err)
     struct plan p = {.c = c};
     int from = 0;
 
-    int rc =
-        out_new(&p.out, &c->style, columns, sizeof columns / sizeof columns[0], NULL, NULL, err);
+    int rc = out_new(&p.out, &c->style, OUT_OF(columns), NULL, err);
     if (rc < 0)
         return rc;
     rc = schema_migrate_plan(c->db, print_step, &p, &from, err);

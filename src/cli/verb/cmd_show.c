@@ -200,15 +200,11 @@ static void put_line(const char *prefix, const char *text)
 
 static int put_attempts(struct cmd_context *c, const struct shown *s, bool full, struct err *err)
 {
-    struct out *out;
+    const struct out_table table = {attempt_columns, ATTEMPT_COLUMNS - 1, NULL, NULL, NULL};
     char title[64];
     put_line("", "attempts:");
-    int rc = out_new(&out, &c->style, attempt_columns, ATTEMPT_COLUMNS - 1, NULL, NULL, err);
-    if (rc < 0)
-        return rc;
-    for (size_t i = 0; i < s->attempt_count; i++)
-        out_row(out, &s->attempts[i]);
-    rc = out_end(out, rc);
+    int rc =
+        out_all(&c->style, &table, NULL, s->attempts, sizeof *s->attempts, s->attempt_count, err);
     for (size_t i = 0; full && i < s->attempt_count; i++) {
         const struct task_attempt *a = &s->attempts[i];
         snprintf(title, sizeof title, "output of attempt %" PRIu32, a->attempt);
@@ -235,7 +231,7 @@ static void put_cancelled(const struct cmd_context *c, const struct shown *s)
 static int put_table(struct cmd_context *c, const struct shown *s, bool full, struct err *err)
 {
     const struct task *t = &s->task;
-    int rc = out_record(&c->style, task_columns, task_column_count - 1, NULL, t, NULL, err);
+    int rc = out_record(&c->style, task_columns, task_column_count - 1, t, err);
     if (rc < 0)
         return rc;
     if (t->status == TASK_PENDING && s->serves == FLEET_SERVES_NOT)
@@ -263,7 +259,7 @@ static int show_one(struct cmd_context *c, const struct shown *s, size_t index, 
         return put_table(c, s, full, err);
     case OUT_TSV:
         c->style.no_header = index > 0;
-        return out_record(&c->style, task_columns, task_column_count, NULL, &s->task, NULL, err);
+        return out_record(&c->style, task_columns, task_column_count, &s->task, err);
     case OUT_JSON:
         if (c->operand_count > 1)
             buf_str(&b, index ? ",\n " : "[");

@@ -60,7 +60,6 @@ static void get_handled(const void *row, const void *arg, struct cell *ret)
 }
 
 static const struct column columns[] = {TAG_INFO_COLUMNS(TAG_COLUMN)};
-#define COLUMN_COUNT (sizeof columns / sizeof columns[0])
 
 static bool any_paused(const struct tag_info *tags, size_t count)
 {
@@ -94,10 +93,8 @@ static int answer(struct cmd_context *c, const void *values,
     struct tag_info *tags;
     LOCAL_BY(fleet_done) struct fleet fleet = {0};
     struct err denied = {0};
-    struct out *out;
     size_t count;
     struct progress progress;
-    bool people = c->style.format == OUT_TABLE;
 
     progress_init(&progress, c->quiet || !v->exact || v->watch_ms >= 0, "");
     int rc = tag_store_list(
@@ -108,14 +105,10 @@ static int answer(struct cmd_context *c, const void *values,
     if (rc < 0)
         return rc;
     int known = fleet_load(c->db, &fleet, &denied);
-    rc =
-        out_new(&out, &c->style, columns, COLUMN_COUNT, people ? TABLE_COLUMNS : NULL, &fleet, err);
-    if (rc == 0)
-        out_may_drop(out, any_paused(tags, count) ? TABLE_DROP : "paused_until," TABLE_DROP);
-    for (size_t i = 0; rc == 0 && i < count; i++)
-        out_row(out, &tags[i]);
-    if (rc == 0)
-        rc = out_end(out, rc);
+    rc = out_all(&c->style,
+                 OUT_OF(columns, TABLE_COLUMNS,
+                        any_paused(tags, count) ? TABLE_DROP : "paused_until," TABLE_DROP),
+                 &fleet, tags, sizeof *tags, count, err);
     if (rc == 0)
         rc = out_flush(err);
     if (rc == 0 && count == 0)

@@ -156,9 +156,11 @@ static int run(struct cmd_context *c, const void *values, struct err *err)
     if (rc < 0)
         return rc;
     w.asked = w.count;
+    const struct out_table table = {task_columns, task_column_count - 1, NULL, NULL,
+                                    c->style.format == OUT_TSV ? "id,status,exit,signal,error"
+                                                               : NULL};
     if (c->style.format != OUT_TABLE)
-        rc = out_new(&w.out, &c->style, task_columns, task_column_count - 1,
-                     c->style.format == OUT_TSV ? "id,status,exit,signal,error" : NULL, NULL, err);
+        rc = out_new(&w.out, &c->style, &table, NULL, err);
     if (rc == 0)
         rc = wait_all(&w, v->timeout_ms, err);
     rc = out_end(w.out, rc);
