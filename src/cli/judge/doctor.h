@@ -41,6 +41,9 @@ void doctor_find(struct doctor_finding *f, enum doctor_verdict verdict, const ch
     __attribute__((format(printf, 3, 4)));
 /* Adds that a look failed: UNKNOWN if this account lacks a right, else BAD. */
 void doctor_find_failed(struct doctor_finding *f, const struct err *err);
+/* A check adds what it finds. If it returns an error, that is found, too, as doctor_find_failed has
+ * it. */
+typedef int doctor_check(struct doctor *d, struct doctor_finding *f, struct err *err);
 /* The value of a setting; "" if the server has none. */
 const char *doctor_setting(const struct doctor *d, enum doctor_setting s);
 

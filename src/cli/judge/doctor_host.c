@@ -25,14 +25,13 @@ static void check_directory(const char *path, struct doctor_finding *f)
                     (unsigned)(st.st_mode & 07777), dir);
 }
 
-void doctor_host_configuration(struct doctor *d, struct doctor_finding *f)
+int doctor_host_configuration(struct doctor *d, struct doctor_finding *f, struct err *err)
 {
-    struct err err;
     struct stat st;
 
-    if (cmd_open(d->c, CMD_CONF, &err) < 0) {
-        doctor_find(f, DOCTOR_BAD, "%s", err.text);
-        return;
+    if (cmd_open(d->c, CMD_CONF, err) < 0) {
+        doctor_find(f, DOCTOR_BAD, "%s", err->text);
+        return 0;
     }
     d->stage = DOCTOR_CONF;
     check_directory(d->c->conf->path, f);
@@ -41,32 +40,32 @@ void doctor_host_configuration(struct doctor *d, struct doctor_finding *f)
                     (unsigned)(st.st_mode & 07777));
     if (d->c->conf->variables)
         doctor_find(f, DOCTOR_OK, "overridden by the environment: %s", d->c->conf->variables);
+    return 0;
 }
 
-void doctor_host_password(struct doctor *d, struct doctor_finding *f)
+int doctor_host_password(struct doctor *d, struct doctor_finding *f, struct err *err)
 {
     const char *path = d->c->conf->mysql.password_file;
     struct stat st;
-    struct err err;
     char *secret = NULL;
 
     if (!*path) {
         doctor_find(f, DOCTOR_OK, "no password_file");
-        return;
+        return 0;
     }
-    if (conf_file_read_secret(path, &secret, &err) < 0)
-        doctor_find(f, DOCTOR_BAD, "%s", err.text);
+    if (conf_file_read_secret(path, &secret, err) < 0)
+        doctor_find(f, DOCTOR_BAD, "%s", err->text);
     conf_file_wipe_secret(secret);
     check_directory(path, f);
     if (stat(path, &st) == 0)
         doctor_find(f, DOCTOR_OK, "%s, mode %04o", path, (unsigned)(st.st_mode & 07777));
+    return 0;
 }
 
-void doctor_host_handlers(struct doctor *d, struct doctor_finding *f)
+int doctor_host_handlers(struct doctor *d, struct doctor_finding *f, struct err *err)
 {
     const char *path = d->c->conf->dqd.handlers;
     struct handlers *h = NULL;
-    struct err err;
 
     bool readable = access(path, R_OK) == 0;
     if (!readable && (errno == ENOENT || errno == ENOTDIR))
@@ -75,10 +74,11 @@ void doctor_host_handlers(struct doctor *d, struct doctor_finding *f)
         doctor_find(f, DOCTOR_UNKNOWN,
                     "not known: %s: %s; dqd --check-config as its account says more", path,
                     strerror(errno));
-    else if (handlers_load(path, &h, &err) < 0)
-        doctor_find(f, DOCTOR_BAD, "%s", err.text);
+    else if (handlers_load(path, &h, err) < 0)
+        doctor_find(f, DOCTOR_BAD, "%s", err->text);
     else
         doctor_find(f, DOCTOR_OK, "%s: %zu handlers", path, h->count);
     if (h)
         handlers_free(h);
+    return 0;
 }

@@ -6,8 +6,6 @@
 
 #include "cli/judge/doctor.h"
 
-void doctor_host_configuration(struct doctor *d, struct doctor_finding *f);
-void doctor_host_password(struct doctor *d, struct doctor_finding *f);
-void doctor_host_handlers(struct doctor *d, struct doctor_finding *f);
+doctor_check doctor_host_configuration, doctor_host_password, doctor_host_handlers;
 
 #endif

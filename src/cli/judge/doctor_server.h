@@ -6,12 +6,7 @@
 
 #include "cli/judge/doctor.h"
 
-void doctor_server_connection(struct doctor *d, struct doctor_finding *f);
-void doctor_server_durability(struct doctor *d, struct doctor_finding *f);
-void doctor_server_isolation(struct doctor *d, struct doctor_finding *f);
-void doctor_server_packet(struct doctor *d, struct doctor_finding *f);
-void doctor_server_clock(struct doctor *d, struct doctor_finding *f);
-void doctor_server_transactions(struct doctor *d, struct doctor_finding *f);
-void doctor_server_rights(struct doctor *d, struct doctor_finding *f);
+doctor_check doctor_server_connection, doctor_server_durability, doctor_server_isolation,
+    doctor_server_packet, doctor_server_clock, doctor_server_transactions, doctor_server_rights;
 
 #endif

@@ -1,7 +1,6 @@
 /*
  * cmd_doctor.c - dq doctor: what is wrong with this installation, and how to mend it.
  */
-#include "cli/judge/doctor_fleet.h"
 #include "cli/judge/doctor_host.h"
 #include "cli/judge/doctor_queue.h"
 #include "cli/judge/doctor_server.h"
@@ -19,7 +18,7 @@ struct doctor_values {
 static const struct check {
     const char *name;
     enum doctor_stage needs;
-    void (*run)(struct doctor *d, struct doctor_finding *f);
+    doctor_check *run;
 } checks[] = {
     /* clang-format off */
     {"configuration", DOCTOR_NOTHING, doctor_host_configuration},
@@ -37,8 +36,8 @@ static const struct check {
     {"statements", DOCTOR_TABLES, doctor_queue_plans},
     {"tasks", DOCTOR_TABLES, doctor_queue_rows},
     {"dqd", DOCTOR_TABLES, doctor_queue_dqds},
-    {"tags", DOCTOR_TABLES, doctor_fleet_tags},
-    {"starts", DOCTOR_TABLES, doctor_fleet_starts},
+    {"tags", DOCTOR_TABLES, doctor_queue_tags},
+    {"starts", DOCTOR_TABLES, doctor_queue_starts},
     /* clang-format on */
 };
 
@@ -91,7 +90,8 @@ static int run(struct cmd_context *c, const void *values, struct err *err)
         struct row row = {&checks[i], {DOCTOR_OK, BUF_INIT}};
         if (d.stage < checks[i].needs)
             continue;
-        checks[i].run(&d, &row.finding);
+        if (checks[i].run(&d, &row.finding, err) < 0)
+            doctor_find_failed(&row.finding, err);
         out_row(out, &row);
         c->exit_status = MAX(c->exit_status, statuses[row.finding.verdict]);
         buf_done(&row.finding.text);
