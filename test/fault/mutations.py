@@ -202,7 +202,7 @@ MUTATIONS = [
     ("evil-text", "tags and keys are not checked", "src/base/task.c", "if (c < 0x20 || (c >= 0x7f && c < 0xa0))", "if (c == 0)"),
     ("clocks", "the session's local time is used instead of UTC", "src/store/work/claim_find.c",
      "\" AND c.expected_time %s UTC_TIMESTAMP(3)", "\" AND c.expected_time %s NOW(3)"),
-    ("clock-changes", "ambiguous and nonexistent local times are accepted", "src/base/moment_resolve.c",
+    ("clock-changes", "ambiguous and nonexistent local times are accepted", "src/base/when_parse.c",
      "if (found == 1 || (found == 2 &&", "if (found < 3 || (found == 2 &&"),
     ("far-times", "29 February is accepted in every year", "src/base/civil.c",
      "bool leap = year % 4 == 0 && (year % 100 != 0 || year % 400 == 0);", "bool leap = year > 0;"),

@@ -6,8 +6,7 @@
 #include "base/mem.h"
 #include "base/when.h"
 #include "cli/judge/stats.h"
-#include "cli/judge/why_fleet.h"
-#include "cli/judge/why_lock.h"
+#include "cli/judge/why_facts.h"
 #include "store/db/db_session.h"
 
 #include <stdlib.h>
@@ -80,14 +79,14 @@ static char *explain(struct load *l, const struct tag_info *t, const struct why_
     if (t->next_at == TASK_TIME_NONE && !tag_info_paused(t))
         return mem_strdup("");
     f.due_in_ms = t->next_at == TASK_TIME_NONE ? 0 : t->next_at - l->now_at;
-    struct why_dqd *dqds = why_fleet_see(l->fleet, t->tag, owners, count, &f);
+    struct why_dqd *dqds = why_facts_see(l->fleet, t->tag, owners, count, &f);
     why_decide(&f, &w);
     if (t->late_from_at != TASK_TIME_NONE && why_is_open(&w) && l->locks < LOCKS_MOST) {
         int64_t since = when_steady();
         if (l->locks++ == 0)
             db_session_brief(l->db, true);
         f.late_ms = tag_info_late_ms(t, l->now_at);
-        why_lock_see(l->db, &f, &w);
+        why_facts_lock(l->db, &f, &w);
         if (when_steady() - since > LOOK_SLOW_MS)
             l->locks = LOCKS_MOST;
     }

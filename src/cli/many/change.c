@@ -6,7 +6,6 @@
 #include "cli/many/change.h"
 #include "store/ask/targets.h"
 #include "store/ask/task_change.h"
-#include "store/ask/task_delete.h"
 #include "store/row/rows.h"
 
 #include "base/interrupt.h"
@@ -160,8 +159,7 @@ int change_apply(struct cmd_context *c, const struct targets *x, const struct ta
     const struct targets_steps steps = {act, step_done, &progress};
     progress_init(&progress, c->quiet, past);
     interrupt_catch();
-    int rc = change ? task_change(c->db, x, change, &steps, ret, &faults, err)
-                    : task_delete(c->db, x, &steps, ret, &faults, err);
+    int rc = task_change(c->db, x, change, &steps, ret, &faults, err);
     progress_clear(&progress);
     ret->faulty = faults.count;
     if (rc != ERR_DUPLICATE)

@@ -10,7 +10,6 @@
 #include "cli/line/verbs.h"
 #include "cli/line/live.h"
 #include "cli/show/task_columns.h"
-#include "store/ask/task_count.h"
 
 #include <inttypes.h>
 #include <string.h>
@@ -123,7 +122,7 @@ static int note_rest(struct cmd_context *c, const struct list_values *v, const b
     static const char *const names[PART_COUNT] = {"running", "late", "next", "paused"};
     BUF_LOCAL struct buf cut = BUF_INIT;
     uint64_t failed = 0;
-    int rc = task_count(c->db, TASK_BIT(TASK_FAILED), FAILED_MOST + 1, &failed, err);
+    int rc = task_list_count(c->db, TASK_BIT(TASK_FAILED), FAILED_MOST + 1, &failed, err);
     for (int part = 0; part < PART_COUNT; part++)
         if (more[part])
             buf_printf(&cut, "%s%s", cut.len ? ", " : "", names[part]);
