@@ -18,6 +18,7 @@ void *mem_resize(void *p, size_t count, size_t size) __attribute__((warn_unused_
  * *cap of 0 is an empty array. */
 void *mem_room(void *p, size_t count, size_t *cap, size_t size) __attribute__((warn_unused_result));
 #define MEM_ROOM(items, count, cap) (items) = mem_room(items, count, &(cap), sizeof *(items))
+#define MEM_COUNT(array) (sizeof(array) / sizeof((array)[0]))
 char *mem_strdup(const char *s) __attribute__((malloc, warn_unused_result)); /* NULL stays NULL */
 /* one NUL byte is added behind */
 void *mem_dup(const void *p, size_t len) __attribute__((malloc, warn_unused_result));

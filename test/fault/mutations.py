@@ -183,7 +183,7 @@ MUTATIONS = [
      "{2013, ERR_LOST, DROP,", "{2013, ERR_FATAL, KEEP,", "src/store/db/db_error.c", "{2006, ERR_LOST, DROP,", "{2006, ERR_FATAL, KEEP,"),
     ("long-outage", "results are dropped while the database is unavailable", "src/poller/settle.c",
      "    struct settle_item *r;\n", "    struct settle_item *r;\n\n    if (!db_connected(q->ctx->db))\n        return;\n"),
-    ("cannot-start", "a handler that cannot be started counts as a failed attempt", "src/runner/finish.c",
+    ("cannot-start", "a handler that cannot be started counts as a failed attempt", "src/runner/crew.c",
      "if ((code == 126 || code == 127) && ", "if (code == 1000 && "),
     ("cannot-fork", "a failed fork counts as a failed attempt", "src/poller/flight.c",
      ".event = TASK_GIVE_BACK, .outcome = OUTCOME_RELEASED,", ".event = TASK_TAKE_BACK, .outcome = OUTCOME_RELEASED,"),

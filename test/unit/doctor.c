@@ -1,7 +1,7 @@
 /*
  * doctor.c - what dq doctor concludes from settings of a server that tests cannot all have.
  */
-#include "cli/judge/doctor_server.h"
+#include "cli/judge/doctor.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

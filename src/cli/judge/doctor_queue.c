@@ -1,7 +1,7 @@
 /*
  * doctor_queue.c - see doctor_queue.h.
  */
-#include "cli/judge/doctor_queue.h"
+#include "cli/judge/doctor.h"
 
 #include "base/mem.h"
 #include "base/when.h"

@@ -1,7 +1,7 @@
 /*
  * doctor_server.c - see doctor_server.h. Invariant: nothing is changed.
  */
-#include "cli/judge/doctor_server.h"
+#include "cli/judge/doctor.h"
 
 #include "base/mem.h"
 #include "base/when.h"
@@ -24,9 +24,18 @@
 #define HOSTS_OFF_MS 500
 #define NAMED 3 /* dqds in one message */
 
+#define SETTING_NAME(name, variable) variable,
+static const char *const setting_names[] = {DOCTOR_SETTINGS(SETTING_NAME)};
+
+/* "" if the server has none. */
+static const char *setting(const struct doctor *d, enum doctor_setting s)
+{
+    return d->settings[s] ? d->settings[s] : "";
+}
+
 static bool is_on(const struct doctor *d, enum doctor_setting s)
 {
-    const char *value = doctor_setting(d, s);
+    const char *value = setting(d, s);
     return strcmp(value, "ON") == 0 || strcmp(value, "1") == 0;
 }
 
@@ -49,8 +58,7 @@ int doctor_server_connection(struct doctor *d, struct doctor_finding *f, struct 
         rc = db_connect(d->c->db, err);
     }
     if (rc == 0)
-        rc = health_store_settings(d->c->db, doctor_setting_names, DOCTOR_SETTING_COUNT,
-                                   d->settings, err);
+        rc = health_store_settings(d->c->db, setting_names, DOCTOR_SETTING_COUNT, d->settings, err);
     if (rc == 0)
         rc = health_store_clock(d->c->db, &clock, err);
     if (rc < 0) {
@@ -76,17 +84,15 @@ int doctor_server_connection(struct doctor *d, struct doctor_finding *f, struct 
 int doctor_server_durability(struct doctor *d, struct doctor_finding *f,
                              struct err *err __attribute__((unused)))
 {
-    const char *flush = doctor_setting(d, DOCTOR_FLUSH),
-               *sync = doctor_setting(d, DOCTOR_SYNC_BINLOG),
-               *twice = doctor_setting(d, DOCTOR_DOUBLEWRITE),
-               *forced = doctor_setting(d, DOCTOR_FORCE_RECOVERY);
+    const char *flush = setting(d, DOCTOR_FLUSH), *sync = setting(d, DOCTOR_SYNC_BINLOG),
+               *twice = setting(d, DOCTOR_DOUBLEWRITE), *forced = setting(d, DOCTOR_FORCE_RECOVERY);
     /* With a binary log, 1 flushes what is prepared; what is not in that log then is rolled back by
      * a recovery. 3, of MariaDB alone, flushes the commit, too. */
     bool at_prepare = strcmp(flush, "1") == 0, at_commit = strcmp(flush, "3") == 0;
 
     if (!*flush || !*twice)
         doctor_find(f, DOCTOR_UNKNOWN, "not known: the server has no setting %s",
-                    doctor_setting_names[*flush ? DOCTOR_DOUBLEWRITE : DOCTOR_FLUSH]);
+                    setting_names[*flush ? DOCTOR_DOUBLEWRITE : DOCTOR_FLUSH]);
     if (*flush && !at_commit && !at_prepare)
         doctor_find(
             f, DOCTOR_BAD,
@@ -116,7 +122,7 @@ int doctor_server_durability(struct doctor *d, struct doctor_finding *f,
 int doctor_server_isolation(struct doctor *d, struct doctor_finding *f,
                             struct err *err __attribute__((unused)))
 {
-    const char *format = doctor_setting(d, DOCTOR_BINLOG_FORMAT);
+    const char *format = setting(d, DOCTOR_BINLOG_FORMAT);
 
     if (!is_on(d, DOCTOR_LOG_BIN)) {
         doctor_find(f, DOCTOR_OK, "READ COMMITTED; no binary log");

@@ -11,6 +11,7 @@
 #include "base/buf.h"
 #include "base/column.h"
 #include "base/err.h"
+#include "base/mem.h"
 #include "cli/show/cell.h"
 
 #include <stdbool.h>
@@ -66,8 +67,7 @@ struct out_table {
     const char *names; /* in every format; NULL: as `shown` has it */
 };
 #define OUT_OF(table, ...)                                                                         \
-    (&(const struct out_table){                                                                    \
-        .columns = (table), .count = sizeof(table) / sizeof((table)[0]), __VA_ARGS__})
+    (&(const struct out_table){.columns = (table), .count = MEM_COUNT(table), __VA_ARGS__})
 
 /* Begins an output. arg goes to the getters. OUT_ID prints the first column alone. ERR_USAGE if a
  * name is not in the table. */

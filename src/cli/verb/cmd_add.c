@@ -313,10 +313,9 @@ const struct cmd cmd_add = {
         "those named by a first line that begins with \"tag\"; \\t \\n \\r \\\\ and \\xHH "
         "stand for bytes. CSV has the columns that its first line names. Lines are added in chunks of up to " TEXT_OF(
             TASK_CHUNK_ROWS) " lines, each whole or not at all.",
-    CMD_OPTIONS(options),
+    CMD_OPTIONS(options, add_values),
     .exclusive = "in at, expires expires-at, sql dry-run",
     .requires = "skip from, format from, over from",
-    .values_size = sizeof(struct add_values),
     .min_operands = 0,
     .max_operands = 2,
     .level = CMD_NOTHING,

@@ -227,9 +227,8 @@ const struct cmd cmd_bench = {
         "of the time: run it at a quiet hour. It writes up to about 100 MB, which also go to the binary log and to replicas.\n"
         "It adds, claims and settles tasks as dq and dqd do, starts processes, and runs the dqd beside dq or in PATH. The handlers "
         "do nothing: the figures show what dq leaves to yours.",
-    CMD_OPTIONS(options),
+    CMD_OPTIONS(options, bench_values),
     .exclusive = "clean for, clean database",
-    .values_size = sizeof(struct bench_values),
     .level = CMD_NOTHING,
     .formats = OUT_NO_ID,
     .examples = "dq bench --for 30s",

@@ -435,8 +435,7 @@ const struct cmd cmd_check = {
         "Exits with 0 if all is well, 1 for a warning, 2 if it is critical, 3 if that is unknown. Always critical: no dqd is "
         "alive, or none serves a tag that has due tasks. A warning: a tag rests because its handler cannot be started, or "
         "the server refuses to change its tasks, or takes long. Paused tags are not late.",
-    CMD_OPTIONS(options),
-    .values_size = sizeof(struct check_values),
+    CMD_OPTIONS(options, check_values),
     .level = CMD_NOTHING,
     .reads_only = true,
     .formats = OUT_BIT(OUT_TABLE) | OUT_BIT(OUT_JSON),

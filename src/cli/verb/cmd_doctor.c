@@ -1,9 +1,7 @@
 /*
  * cmd_doctor.c - dq doctor: what is wrong with this installation, and how to mend it.
  */
-#include "cli/judge/doctor_host.h"
-#include "cli/judge/doctor_queue.h"
-#include "cli/judge/doctor_server.h"
+#include "cli/judge/doctor.h"
 #include "cli/line/verbs.h"
 
 #include "base/when.h"
@@ -117,8 +115,7 @@ const struct cmd cmd_doctor = {
         "unknown, if the check could not be made. Changes nothing. A check is skipped if an "
         "earlier one on which it depends has failed. Exit status: 2 if something is bad, 1 with a "
         "warning, else 0.",
-    CMD_OPTIONS(options),
-    .values_size = sizeof(struct doctor_values),
+    CMD_OPTIONS(options, doctor_values),
     .level = CMD_NOTHING,
     .reads_only = true,
     .pages = true,

@@ -218,8 +218,7 @@ const struct cmd cmd_errors = {
     .examples = "dq errors --since 1h\n"
                 "dq errors --since yesterday --until today\n"
                 "dq errors --tag 'mail.*' -o json",
-    CMD_OPTIONS(options),
-    .values_size = sizeof(struct errors_values),
+    CMD_OPTIONS(options, errors_values),
     .level = CMD_SCHEMA,
     .reads_only = true,
     .pages = true,

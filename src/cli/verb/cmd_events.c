@@ -298,8 +298,7 @@ const struct cmd cmd_events = {
         "task: its attempts, and the acts that changed it. [retention] in dq.ini says how long each is kept.",
     .examples =
         "dq events 17\ndq events --since 2h --tag 'mail.*'\ndq events --who 'alice@*' -n 20\ndq events -f",
-    CMD_OPTIONS(options),
-    .values_size = sizeof(struct events_values),
+    CMD_OPTIONS(options, events_values),
     .exclusive = "follow until",
     .max_operands = 1,
     .level = CMD_SCHEMA,

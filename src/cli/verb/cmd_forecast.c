@@ -137,8 +137,7 @@ const struct cmd cmd_forecast = {
     .details = "A herd is " TEXT_OF(
         FORECAST_HERD) " tasks or more of one tag in one second; the largest one of each step is shown. If tasks "
                        "are many, numbers are estimates: marked with ~, in json with sampled.",
-    CMD_OPTIONS(options),
-    .values_size = sizeof(struct forecast_values),
+    CMD_OPTIONS(options, forecast_values),
     .level = CMD_SCHEMA,
     .reads_only = true,
     .pages = true,

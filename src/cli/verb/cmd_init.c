@@ -219,9 +219,8 @@ const struct cmd cmd_init = {
         "Can be run at any time, also several times at once, while dq and dqd of this and of the "
         "previous version work. If it is interrupted, the next run continues its work. Creates "
         "the database if it does not exist and the account may create it.",
-    CMD_OPTIONS(options),
+    CMD_OPTIONS(options, init_values),
     .exclusive = "plan print-sql",
-    .values_size = sizeof(struct init_values),
     .max_operands = 1,
     .level = CMD_NOTHING,
     .formats = OUT_BIT(OUT_TABLE) | OUT_BIT(OUT_JSON) | OUT_BIT(OUT_NDJSON),

@@ -304,8 +304,7 @@ const struct cmd cmd_list = {
         "formats for programs, lists pending, running and failed tasks, with --sort late pending and with --sort "
         "finished finished ones, unless --status is given. -o id prints only ids, for "
         "pipes.",
-    CMD_OPTIONS(options),
-    .values_size = sizeof(struct list_values),
+    CMD_OPTIONS(options, list_values),
     .level = CMD_NOTHING,
     .reads_only = true,
     .pages = true,

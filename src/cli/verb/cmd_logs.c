@@ -342,8 +342,7 @@ const struct cmd cmd_logs = {
     .examples = "dq logs 17\n"
                 "dq logs -f 17\n"
                 "dq logs 17 --attempt 2",
-    CMD_OPTIONS(options),
-    .values_size = sizeof(struct logs_values),
+    CMD_OPTIONS(options, logs_values),
     .min_operands = 1,
     .max_operands = 1,
     .instead = "key",

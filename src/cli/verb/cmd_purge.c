@@ -109,8 +109,7 @@ const struct cmd cmd_purge = {
     .usage = "[--older-than D] [--status S[,S]] [--tag GLOB] [--dry-run]",
     .details =
         "Does not ask for confirmation, so that timers can run it. dqd does the same on its own, as set in [retention] of dq.ini.",
-    CMD_OPTIONS(options),
-    .values_size = sizeof(struct purge_values),
+    CMD_OPTIONS(options, purge_values),
     .level = CMD_SCHEMA,
     .formats = OUT_NO_ID,
     .examples = "dq purge --older-than 2d --dry-run\n"

@@ -133,8 +133,7 @@ const struct cmd cmd_resume = {
     .usage = "TAG [--over D [--dry-run] [-y]]",
     .details =
         "Asks for confirmation if --over spreads more than one task; without a terminal, -y is required.",
-    CMD_OPTIONS(options),
-    .values_size = sizeof(struct resume_values),
+    CMD_OPTIONS(options, resume_values),
     .requires = "dry-run over",
     .min_operands = 1,
     .max_operands = 1,

@@ -324,8 +324,7 @@ const struct cmd cmd_show = {
     .details =
         "For a pending task, also shows if its tag is paused, or if no dqd serves it. In json, "
         "bytes are exact; in a table they are escaped.",
-    CMD_OPTIONS(options),
-    .values_size = sizeof(struct show_values),
+    CMD_OPTIONS(options, show_values),
     .min_operands = 1,
     .max_operands = -1,
     .instead = "key",

@@ -369,10 +369,9 @@ const struct cmd cmd_stats = {
         "median, percentiles and maximum. TOOK is the time from start to end of the attempts that ended. The first row is for "
         "all tags together; in json its tag is null. If tasks are many, some counts are estimates: marked with ~, in json with "
         "sampled.",
-    CMD_OPTIONS(options),
+    CMD_OPTIONS(options, stats_values),
     .exclusive = "by html, html watch",
     .requires = "refresh html",
-    .values_size = sizeof(struct stats_values),
     .level = CMD_SCHEMA,
     .reads_only = true,
     .pages = true,

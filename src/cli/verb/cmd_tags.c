@@ -148,8 +148,7 @@ const struct cmd cmd_tags = {
     .details =
         "The handler is the one that the live dqds of all hosts have. If it is \"none\", no dqd serves the "
         "tag, and its tasks stay pending.",
-    CMD_OPTIONS(options),
-    .values_size = sizeof(struct tags_values),
+    CMD_OPTIONS(options, tags_values),
     .level = CMD_SCHEMA,
     .reads_only = true,
     .pages = true,

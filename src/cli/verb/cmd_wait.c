@@ -187,8 +187,7 @@ const struct cmd cmd_wait = {
         "failed, 1 if "
         "it was cancelled. For several tasks: 0 if all are done, else 1. On timeout: " TEXT_OF(
             EXIT_TIMEOUT) ".",
-    CMD_OPTIONS(options),
-    .values_size = sizeof(struct wait_values),
+    CMD_OPTIONS(options, wait_values),
     .min_operands = 1,
     .max_operands = -1,
     .instead = "key",

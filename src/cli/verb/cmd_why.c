@@ -251,8 +251,7 @@ const struct cmd cmd_why = {
     .details =
         "Prints every cause that holds, what was ruled out, and what helps, according to the "
         "live dqds on all hosts.",
-    CMD_OPTIONS(options),
-    .values_size = sizeof(struct why_values),
+    CMD_OPTIONS(options, why_values),
     .max_operands = 1,
     .level = CMD_SCHEMA,
     .reads_only = true,
