@@ -87,9 +87,8 @@ static const struct cmd dqd = {
     .details =
         "On SIGTERM, dqd starts no more tasks and exits when running handlers have finished; a second SIGTERM kills them. SIGHUP "
         "reloads both files. See dqd(8), dq.ini(5), dq-handlers(5).",
-    CMD_OPTIONS(options),
+    CMD_OPTIONS(options, dqd_values),
     .exclusive = "once for resident check-config list-handlers",
-    .values_size = sizeof(struct dqd_values),
 };
 
 /* Says what went wrong; returns the exit status. */

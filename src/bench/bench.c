@@ -4,6 +4,7 @@
 #include "bench/bench.h"
 
 #include "base/interrupt.h"
+#include "base/mem.h"
 #include "bench/program.h"
 #include "bench/spawn.h"
 #include "bench/statement.h"
@@ -53,7 +54,7 @@ int bench_measure(const struct conf *conf, const struct scratch_db *scratch, int
                   void (*phase)(void *arg, const char *what, double fraction), void *arg,
                   struct judge_rows *ret, struct err *err)
 {
-    struct rig rig;
+    LOCAL_BY(rig_done) struct rig rig = {0};
     struct judge_facts facts = {.conf = conf, .figures = rig.figures};
     int rc = rig_init(&rig, conf, scratch, err);
 
@@ -64,6 +65,5 @@ int bench_measure(const struct conf *conf, const struct scratch_db *scratch, int
     facts.cores = rig.cores;
     if (rc == 0)
         *ret = judge(&facts);
-    rig_done(&rig);
     return rc;
 }

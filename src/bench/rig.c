@@ -4,8 +4,8 @@
 #include "bench/rig.h"
 
 #include "base/mem.h"
+#include "conf/conf.h"
 #include "conf/conf_env.h"
-#include "conf/conf_put.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -16,7 +16,6 @@
 #include "store/work/settle_store.h"
 
 #include <errno.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/random.h>
 #include <unistd.h>
@@ -150,7 +149,7 @@ int statement_peek(struct rig *rig, int64_t ms, struct figure *ret, struct err *
 {
     struct db *db = rig->scratch->db;
     struct figure_times t = {0};
-    struct peek peek = {0};
+    LOCAL_BY(peek_store_done) struct peek peek = {0};
     int rc = scratch_store_analyze(db, err);
     int64_t end_us = end_after(ms);
 
@@ -159,7 +158,6 @@ int statement_peek(struct rig *rig, int64_t ms, struct figure *ret, struct err *
         rc = peek_store_all(db, 0, &peek, err);
         figure_times_add(&t, when_steady_us() - start);
     }
-    peek_store_done(&peek);
     figure_set_times(ret, &t);
     return rc;
 }
@@ -204,14 +202,13 @@ int statement_claim(struct rig *rig, int64_t ms, struct figure *ret, struct err 
         return err_set(err, ERR_SYSTEM, "cannot get random bytes: %s", strerror(errno));
     for (size_t rounds = 0;
          rc == 0 && saw.found == STATEMENT_CLAIM_ROWS && figure_goes_on(rounds, end_us); rounds++) {
-        struct task_array won = {0};
+        LOCAL_BY(task_array_done) struct task_array won = {0};
         int64_t start = when_steady_us();
         rc = claim_store_claim(db, &owner, &ask, &won, &saw, NULL, err);
         claim_us += when_steady_us() - start;
         if (rc == 0 && won.count)
             rc = settle(rig, &owner, &won, &settle_us, err);
         count += won.count;
-        task_array_done(&won);
     }
     figure_set_rate(ret, (double)count, claim_us);
     figure_set_rate(&rig->figures[FIGURE_SETTLE], (double)count, settle_us);

@@ -164,3 +164,39 @@ const struct conf_key *conf_take_reloadable(struct conf *to, const struct conf *
     }
     return left;
 }
+
+static void put_value(struct buf *b, const struct conf_key *key, const void *field)
+{
+    char text[WHEN_TEXT_SIZE];
+
+    switch (key->type) {
+    case CONF_STRING:
+    case CONF_PATH:
+        buf_str(b, *(char *const *)field);
+        break;
+    case CONF_INT:
+        buf_printf(b, "%d", *(const int *)field);
+        break;
+    case CONF_DURATION:
+    case CONF_AGE:
+        buf_str(b, key->type == CONF_AGE && !*(const int64_t *)field
+                       ? "never"
+                       : when_format_duration(text, *(const int64_t *)field));
+        break;
+    case CONF_ENUM:
+        buf_str(b, key->choices[*(const int *)field - key->min]);
+        break;
+    }
+}
+
+void conf_put_section(struct buf *b, const struct conf *c, const char *section)
+{
+    buf_printf(b, "[%s]\n", section);
+    for (const struct conf_key *key = conf_keys; key < conf_keys + conf_key_count; key++) {
+        if (strcmp(key->section, section) != 0)
+            continue;
+        buf_printf(b, "%s = ", key->name);
+        put_value(b, key, (const char *)c + key->offset);
+        buf_chr(b, '\n');
+    }
+}

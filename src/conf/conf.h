@@ -10,6 +10,7 @@
 #ifndef DQ_CONF_CONF_H
 #define DQ_CONF_CONF_H
 
+#include "base/buf.h"
 #include "base/err.h"
 
 #include <stdbool.h>
@@ -44,7 +45,7 @@ struct conf_mysql {
     int64_t connect_timeout_ms, read_timeout_ms, write_timeout_ms;
     int64_t unacknowledged_ms; /* a TCP connection is broken if the server's host is silent for so
                                 * long: a quarter of [dqd] lease, or read_timeout if that is less */
-    char *init_command; /* one statement run on every new connection */
+    char *init_command;        /* one statement run on every new connection */
 };
 
 struct conf_dqd {
@@ -132,6 +133,10 @@ void conf_free(struct conf *c);
 /* Copies the reloadable settings (numbers, durations and choices: never strings). Returns the first
  * setting that differs and is not reloadable, or NULL. */
 const struct conf_key *conf_take_reloadable(struct conf *to, const struct conf *from);
+
+/* Appends a section with all its keys, in a form that conf_load reads back. Passwords are not part
+ * of it: they are in files of their own, which it only names. */
+void conf_put_section(struct buf *b, const struct conf *c, const char *section);
 
 /* The text of a setting, or NULL if it is not set or empty. */
 const char *conf_or_null(const char *text);

@@ -108,19 +108,18 @@ static int read_root(const struct handlers_loader *l, const struct handlers_node
     if (!found[1])
         return handlers_fail(l, root,
                              "there is no section handlers:; add it, with the tags below it");
-    struct handler defaults;
+    LOCAL_BY(handlers_item_done) struct handler defaults = {0};
     handlers_keys_init(&defaults);
     int rc = found[0] ? read_defaults(l, found[0], &defaults) : 0;
     if (rc == 0)
         rc = read_handlers(l, found[1], &defaults, ret);
-    handlers_item_done(&defaults);
     return rc;
 }
 
 static int parse(struct handlers_loader *l, const char *text, size_t len, struct handlers **ret)
 {
     struct handlers *h = mem_zero(1, sizeof *h);
-    struct handlers_node root = {0};
+    LOCAL_BY(handlers_yaml_done) struct handlers_node root = {0};
 
     h->path = conf_file_absolute(l->file);
     h->digest = text_hash(TEXT_HASH_INIT, text, len);
@@ -132,7 +131,6 @@ static int parse(struct handlers_loader *l, const char *text, size_t len, struct
         *ret = h;
         h = NULL;
     }
-    handlers_yaml_done(&root);
     free(l->dir);
     handlers_free(h);
     return rc;

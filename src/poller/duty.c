@@ -46,7 +46,7 @@ void duty_init(struct duties *d, const struct look_settings *look, struct handle
                                 .flight = &d->flight,
                                 .results = &d->results,
                                 .leases = &d->leases};
-    upkeep_init(&d->upkeep, ctx, &d->look, &d->tags, &d->minute);
+    upkeep_init(&d->upkeep, ctx, &d->look, &d->tags, &d->results, &d->minute);
     schedule_init(&d->schedules, ctx, &d->registry);
 }
 

@@ -24,7 +24,7 @@
 
 /* A task in flight. */
 struct flight_task {
-    uint64_t id, version; /* version 0: it is lost, and its row may be claimed anew */
+    uint64_t id, version; /* version 0: it is lost, and another attempt may have its version */
     uint32_t attempt, max_attempts;
     int64_t expected_at, late_from_at, expires_at;
     int64_t first_at;    /* when it was first due */

@@ -162,7 +162,9 @@ bool lease_overtaken(const struct leases *l, struct task_array *won, struct task
             if (i == won->count)
                 continue;
             drop_lost(l, &(struct claim_ref){t->id, t->version}, &(bool){true}, 1);
-            t->version = 0; /* it may be that of the claim */
+            /* a row that went back in time: the claim, or a later one, may have this version */
+            if (t->version >= won->items[i].version + (won->items[i].status != TASK_RUNNING))
+                t->version = 0;
             some = true;
             if (!back)
                 continue;

@@ -14,7 +14,6 @@
 #include "poller/notify.h"
 #include "poller/report.h"
 #include "poller/startup.h"
-#include "poller/status.h"
 #include "poller/watch.h"
 #include "store/db/db_connect.h"
 #include "store/db/db_session.h"
@@ -320,7 +319,7 @@ static void tell_systemd(struct poller *p, int64_t now_us)
         return;
     p->status_us = d->registry.beat_us;
     buf_str(&status, d->ctx.quiet ? "quiet, " : "");
-    status_put(&status, &d->tags, look_running(&d->look), d->ctx.slots, now_us);
+    notify_put_status(&status, &d->tags, look_running(&d->look), d->ctx.slots, now_us);
     notify_send("STATUS=%s", status.data);
 }
 

@@ -373,6 +373,14 @@ static bool keeps_lease(const struct settle_results *q, const struct settle_item
     return r->leased_us - r->queued_us < RESULT_LEASES * context_lease_us(q->ctx);
 }
 
+bool settle_has(const struct settle_results *q, const struct claim_ref *ref)
+{
+    for (size_t i = 0; i < q->count; i++)
+        if (q->items[i].s.id == ref->id && q->items[i].s.version == ref->version)
+            return keeps_lease(q, &q->items[i]);
+    return false;
+}
+
 int64_t settle_leased_us(const struct settle_results *q)
 {
     int64_t oldest_us = NEVER_US;

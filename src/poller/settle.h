@@ -91,6 +91,8 @@ int settle_flush_outputs(struct settle_results *q, struct err *err);
 /* --- leases of tasks whose result waits: renewed like those of tasks that run, so that nobody
  * repeats what has been done --- */
 
+/* Whether this attempt is one of them. */
+bool settle_has(const struct settle_results *q, const struct claim_ref *ref);
 /* When the claim or last renewal of the oldest of them was sent; NEVER_US: there is none. Results
  * that have waited for too many leases are left out, here and below. */
 int64_t settle_leased_us(const struct settle_results *q);

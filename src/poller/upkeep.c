@@ -44,9 +44,10 @@
 #define SWEEP_AGAIN_US INT64_C(1000000)
 
 void upkeep_init(struct upkeep *u, const struct context *ctx, struct look *look,
-                 struct tag_set *tags, struct minute *minute)
+                 struct tag_set *tags, const struct settle_results *results, struct minute *minute)
 {
-    *u = (struct upkeep){.ctx = ctx, .look = look, .tags = tags, .minute = minute};
+    *u = (struct upkeep){
+        .ctx = ctx, .look = look, .tags = tags, .results = results, .minute = minute};
 }
 
 void upkeep_free(struct upkeep *u)
@@ -84,7 +85,7 @@ void upkeep_outage_over(struct upkeep *u, int64_t since_us)
 }
 
 /* Whether we may end its lease, and how. Not if it has ended only because the server's clock was
- * set since we asked for it last. */
+ * set since we asked for it last, or because its row was locked while we have its result. */
 static bool judge(const struct upkeep *u, const struct task *t, int64_t now_us, enum lease_end *ret)
 {
     const struct dbclock *clock = &u->ctx->clock;
@@ -98,9 +99,9 @@ static bool judge(const struct upkeep *u, const struct task *t, int64_t now_us, 
         *ret = LEASE_CUT;
     else if (dbclock_is_before(clock, t->lease_until_at, now_us))
         return false;
-    else if (!h)
-        return t->lease_until_at < now_at - UNHANDLED_GRACE_MS;
-    return true;
+    else if (!h && t->lease_until_at >= now_at - UNHANDLED_GRACE_MS)
+        return false;
+    return !settle_has(u->results, &(struct claim_ref){t->id, t->version});
 }
 
 /* The look passes over rows that old snapshots of other sessions keep. If that takes long (twice in

@@ -9,6 +9,7 @@
 #include "poller/context.h"
 #include "poller/look.h"
 #include "poller/minute.h"
+#include "poller/settle.h"
 #include "poller/tags.h"
 #include "store/work/retention_store.h"
 
@@ -18,6 +19,7 @@ struct upkeep {
     const struct context *ctx;
     struct look *look;
     struct tag_set *tags;
+    const struct settle_results *results;
     struct minute *minute;
     int64_t reap_us, retention_us; /* when that is due */
     int64_t reap_cost_us;          /* of the last look for ended leases */
@@ -25,12 +27,12 @@ struct upkeep {
     char *after;
     struct aside aside; /* tasks that could not be taken back */
     struct retention_place places[TASK_STATUS_COUNT];
-    bool cut; /* of one of them, by the last sweep */
+    bool cut;         /* of one of them, by the last sweep */
     size_t expire_at; /* the tag whose expired tasks are looked for next */
 };
 
 void upkeep_init(struct upkeep *u, const struct context *ctx, struct look *look,
-                 struct tag_set *tags, struct minute *minute);
+                 struct tag_set *tags, const struct settle_results *results, struct minute *minute);
 void upkeep_free(struct upkeep *u);
 
 /* The duty that takes back tasks whose lease has ended. Asks the database. 0 or a negative code

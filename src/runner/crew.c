@@ -2,13 +2,18 @@
  * crew.c - moves jobs from the queue to a process and to their end.
  *
  * Invariant: a job is either queued or has a process; a process with a job has a slot, and is being
- * started, runs, or has ended except for the rest of its session.
+ * started, runs, or has ended except for the rest of its session. Every task of a started job gets
+ * exactly one result, or the job as a whole is returned; a job ends when the leader of its session
+ * does, and nothing of the session outlives it.
+ *
+ * A background process that stays in the session is killed at that moment, and output that it has
+ * not written by then is lost. One that has made a session of its own (setsid) goes on without
+ * supervision: if it holds the handler's stdout, its writes fail.
  */
 #include "runner/crew.h"
 
 #include "base/when.h"
 #include "runner/child.h"
-#include "runner/finish.h"
 #include "runner/notes.h"
 #include "runner/reply.h"
 #include "runner/start.h"
@@ -17,9 +22,11 @@
 #include "runner/sweep.h"
 
 #include <signal.h>
+#include <sys/wait.h>
 
-#define STARTS 8           /* per call */
-#define ENDING_LOOK_MS 100 /* between two attempts to empty sessions */
+#define STARTS 8                   /* per call */
+#define LAST_READ_MAX (256 * 1024) /* the leader has ended, but others may still write */
+#define ENDING_LOOK_MS 100         /* between two attempts to empty sessions */
 
 void crew_watch_from(struct crew *w, int64_t at)
 {
@@ -194,6 +201,46 @@ static void take_launches(struct crew *w)
     }
 }
 
+static void return_unable(struct job *j, struct process_context *c, int status)
+{
+    struct err e = {0};
+
+    reply_explain(j, &e, "exit status %d (%s)", status,
+                  status == 127 ? "not found" : "not executable");
+    reply_returned(c->out, j, ERR_SYSTEM, e.text);
+}
+
+/* The leader has ended, and nothing else of its session is left: reaps it and reports all that is
+ * left to report. */
+static void finish(struct process *p, struct process_context *c)
+{
+    struct job *j = p->job;
+    struct err why = {0};
+
+    *p->launch.note = NOTES_CLEARED;
+    if (p->launch.given_up && start_was_none(p, &why)) {
+        child_reap(p->pid);
+        reply_returned(c->out, j, why.code, why.code ? why.text : NULL);
+        return;
+    }
+    if (p->launch.given_up)
+        reply_started(c->out, p);
+    if (j->whole)
+        reply_fresh(c->out, j); /* makes room */
+    for (int i = PROCESS_STREAMS - 1; i >= 0; i--) {
+        stream_read(&p->streams[i], c, LAST_READ_MAX);
+        stream_finish(&p->streams[i], c);
+    }
+    if (j->followed)
+        reply_fresh(c->out, j);
+    int status = child_reap(p->pid), code = WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+    if ((code == 126 || code == 127) && p->stop == PROCESS_RUNS && j->open == j->order.count &&
+        !j->replied)
+        return_unable(j, c, code);
+    else
+        reply_ended(c->out, p, status);
+}
+
 /* The leader has ended. */
 static void end(struct crew *w, struct process *p)
 {
@@ -208,7 +255,7 @@ static void end(struct crew *w, struct process *p)
     }
     w->ending -= p->ending;
     leave_slot(w, p);
-    finish_process(p, &w->c);
+    finish(p, &w->c);
     stream_close(p, &w->c);
     process_free(p);
     forget(w, j);

@@ -1,6 +1,6 @@
 /*
  * process.h - a handler's process, from its start until nothing of its session is left. start.h,
- * stop.h, stream.h, sweep.h and finish.h work on it.
+ * stop.h, stream.h, sweep.h and crew.h work on it.
  *
  * It works on a job, and the job knows it meanwhile. Whether its handler is given one task or many
  * is for job.h and answer.h to know.

@@ -12,7 +12,7 @@
 #include "wake/wake_listen.h"
 
 #include "base/mem.h"
-#include "wake/wake_file.h"
+#include "wake/wake_send.h"
 
 #include <dirent.h>
 #include <errno.h>

@@ -4,12 +4,21 @@
  */
 #include "wake/wake_send.h"
 
-#include "wake/wake_file.h"
+#include "base/text.h"
 
 #include <dirent.h>
 #include <fcntl.h>
+#include <inttypes.h>
+#include <stdio.h>
 #include <string.h>
 #include <unistd.h>
+
+const char *wake_file_prefix(char buf[WAKE_FILE_PREFIX_SIZE], const char *database)
+{
+    snprintf(buf, WAKE_FILE_PREFIX_SIZE, "wake.%016" PRIx64 ".",
+             text_hash(TEXT_HASH_INIT, database, strlen(database)));
+    return buf;
+}
 
 void wake_send(const char *dir, const char *database)
 {

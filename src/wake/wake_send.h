@@ -1,5 +1,10 @@
 /*
  * wake_send.h - wakes the dqd of this host when something has just become due.
+ *
+ * Every resident dqd has an empty file in one directory ([dqd] wake_dir). The name of the file
+ * begins with a hash of the database's name. To wake these dqd, dq opens their files and closes
+ * them again; inotify(7) reports that to each of them. A wake-up says "look now" and nothing else:
+ * a dqd that misses one looks a poll_interval later at most.
  */
 #ifndef DQ_WAKE_WAKE_SEND_H
 #define DQ_WAKE_WAKE_SEND_H
@@ -8,5 +13,14 @@
  * Never blocks and writes nothing anywhere. A missing directory, or one without such files, is no
  * error: then nobody is to be woken. */
 void wake_send(const char *dir, const char *database);
+
+/* ---- what the listener has to know, too */
+
+#define WAKE_FILE_PREFIX_SIZE 24
+/* No more are looked at: other accounts may be able to fill the directory. */
+#define WAKE_ENTRIES_MAX 4096
+/* The names of a database's files begin with this: "wake.<hash of the database's name>.". Returns
+ * buf. */
+const char *wake_file_prefix(char buf[WAKE_FILE_PREFIX_SIZE], const char *database);
 
 #endif

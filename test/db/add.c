@@ -1,10 +1,13 @@
 /* Storing tasks: any bytes, keys, bulk, limits of the server, lost answers. */
 #include "harness.h"
 #include "store/db/db_connect.h"
+#include "store/db/db_session.h"
 
 #include <inttypes.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <time.h>
 
 static struct task_added added;
 
@@ -377,6 +380,48 @@ static void an_add_whose_every_try_is_lost(void **state)
     free(t);
 }
 
+static const struct task_new keyed = {
+    .tag = "x", .key = "k", .body = "", .expected_at = TASK_TIME_NONE};
+
+static void *add_keyed(void *arg)
+{
+    struct err why = {0};
+    struct task_added ret;
+    return (void *)(intptr_t)task_add(arg, &keyed, KEY_ERROR, &ret, &why);
+}
+
+#define WAITS                                                                                      \
+    "SELECT COUNT(*) FROM information_schema.processlist"                                          \
+    " WHERE info LIKE 'INSERT INTO dq_task%%' AND time >= 1"
+
+/* MariaDB must not keep its lock on the next id meanwhile. (What is next to the key in the index
+ * waits all the same; there is another key between.) */
+static void an_add_that_waits_for_a_key_keeps_no_other_waiting(void **state)
+{
+    static const struct db_session patient = {60, 60, 3600};
+    struct task_new t = {.tag = "t", .body = "", .expected_at = TASK_TIME_NONE};
+    struct db *application = harness_db(), *other = db_new(harness_conf);
+    const struct timespec nap = {0, 10000000};
+    pthread_t thread;
+    void *rc;
+    (void)state;
+    db_session_set(other, &patient);
+    add("t", "a", 60000);
+    run(application, "START TRANSACTION");
+    run(application, "INSERT INTO dq_task (tag, task_key, expected_time, create_time, message_body)"
+                     " VALUES ('x', 'k', UTC_TIMESTAMP(3), UTC_TIMESTAMP(3), '')");
+    assert_int_equal(pthread_create(&thread, NULL, add_keyed, other), 0);
+    while (!number(db, WAITS))
+        nanosleep(&nap, NULL);
+    ok(task_add(db, &t, KEY_ERROR, &added, &err));
+    assert_int_equal(number(db, WAITS), 1);
+    run(application, "ROLLBACK");
+    pthread_join(thread, &rc);
+    assert_int_equal((intptr_t)rc, 1);
+    db_free(application);
+    db_free(other);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -392,6 +437,7 @@ int main(void)
         cmocka_unit_test_setup(a_lost_answer_stores_one_task, harness_setup),
         cmocka_unit_test_setup(a_lost_commit_stores_the_batch_once, harness_setup),
         cmocka_unit_test_setup(an_add_whose_every_try_is_lost, harness_setup),
+        cmocka_unit_test_setup(an_add_that_waits_for_a_key_keeps_no_other_waiting, harness_setup),
     };
     return cmocka_run_group_tests(tests, harness_group, harness_group_end);
 }

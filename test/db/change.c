@@ -245,7 +245,8 @@ static void delete_goes_in_steps_and_spares_the_live(void **state)
         numbers(500));
     steps = 0;
     ok(targets_list(db, &f, TASK_FINISHED, NULL, NULL, &x, &err));
-    ok(task_delete(db, &x, &(struct targets_steps){NULL, count_step, NULL}, &done, &faults, &err));
+    ok(task_change(db, &x, NULL, &(struct targets_steps){NULL, count_step, NULL}, &done, &faults,
+                   &err));
     assert_int_equal(steps, 4);
     targets_done(&x);
 }

@@ -193,7 +193,7 @@ int delete_all(struct db *d, const struct task_filter *f, struct task_changed *r
     struct targets x = {0};
     int rc = targets_list(d, f, TASK_FINISHED, NULL, NULL, &x, &err);
     if (rc == 0)
-        rc = task_delete(d, &x, &plain, ret, faults, &err);
+        rc = task_change(d, &x, NULL, &plain, ret, faults, &err);
     targets_done(&x);
     return rc;
 }

@@ -12,7 +12,6 @@
 #include "conf/conf.h"
 #include "store/ask/task_add.h"
 #include "store/ask/task_change.h"
-#include "store/ask/task_delete.h"
 #include "store/ask/task_get.h"
 #include "store/ask/task_list.h"
 #include "store/db/db.h"

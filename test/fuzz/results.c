@@ -17,8 +17,6 @@
 #include "store/ask/targets.h"
 #include "store/ask/task_add.h"
 #include "store/ask/task_change.h"
-#include "store/ask/task_count.h"
-#include "store/ask/task_delete.h"
 #include "store/ask/task_get.h"
 #include "store/ask/task_list.h"
 #include "store/ask/why_store.h"
@@ -103,7 +101,7 @@ static void change(struct db *db)
     if (targets_list(db, &f, TASK_ANY, NULL, NULL, &targets, &err) < 0)
         ;
     else if (how & 4)
-        (void)!task_delete(db, &targets, &steps, &changed, &faults, &err);
+        (void)!task_change(db, &targets, NULL, &steps, &changed, &faults, &err);
     else
         (void)!task_change(db, &targets, &change, &steps, &changed, &faults, &err);
     targets_done(&targets);
@@ -369,7 +367,7 @@ static void review(struct db *db)
     (void)!event_store_add_own(db, &owner, "dqd-start", 0, NULL, &err);
     (void)!event_store_add_lost(db, &owner, &count, &err);
     (void)!complete_store_list(db, kind, "m", see_word, NULL, &err);
-    (void)!task_count(db, TASK_ANY, how % 3, &count, &err);
+    (void)!task_list_count(db, TASK_ANY, how % 3, &count, &err);
 }
 
 static void import(struct db *db)

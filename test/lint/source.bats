@@ -36,7 +36,7 @@ src/poller store/row/claim_ref.h store/row/rows.h store/row/settlement.h store/r
 src/poller store/fleet/ store/work/
 src/poller runner/link.h runner/outcome.h runner/rights.h wake/wake_listen.h
 src/poller conf/conf.h conf/conf_load.h conf/handlers.h conf/handlers_load.h
-src/bench base/ conf/conf.h conf/conf_env.h conf/conf_put.h conf/handlers.h store/db/db.h store/db/db_connect.h bench/
+src/bench base/ conf/conf.h conf/conf_env.h conf/handlers.h store/db/db.h store/db/db_connect.h bench/
 src/bench store/row/claim_ref.h store/row/task_array.h store/schema/ store/fleet/ store/work/ store/ask/
 src/cli/show base/ store/ask/ cli/show/
 src/cli/line base/ conf/conf.h conf/conf_file.h conf/conf_load.h wake/wake_send.h cli/show/ cli/line/

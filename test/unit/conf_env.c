@@ -5,7 +5,6 @@
 #include "conf/conf.h"
 #include "conf/conf_env.h"
 #include "conf/conf_load.h"
-#include "conf/conf_put.h"
 
 #include "base/buf.h"
 #include "base/mem.h"

@@ -1,7 +1,7 @@
 /*
  * doctor.c - what dq doctor concludes from settings of a server that tests cannot all have.
  */
-#include "cli/judge/doctor_server.h"
+#include "cli/judge/doctor.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -13,7 +13,7 @@
 
 struct row {
     const char *settings[DOCTOR_SETTING_COUNT];
-    void (*check)(struct doctor *d, struct doctor_finding *f);
+    doctor_check *check;
     enum doctor_verdict verdict;
     const char *text;
 };
@@ -49,7 +49,7 @@ static void settings_lead_to_their_verdicts(void **state)
         struct doctor_finding f = {DOCTOR_OK, BUF_INIT};
         for (int s = 0; s < DOCTOR_SETTING_COUNT; s++)
             d.settings[s] = (char *)(uintptr_t)rows[i].settings[s];
-        rows[i].check(&d, &f);
+        (void)rows[i].check(&d, &f, &(struct err){0});
         if (f.verdict != rows[i].verdict || !strstr(f.text.data, rows[i].text))
             fail_msg("row %zu: %d, \"%s\"", i, (int)f.verdict, f.text.data);
         buf_done(&f.text);

@@ -6,6 +6,7 @@
 
 #include "poller/lease.c"
 #include "poller/settle.c"
+#include "poller/upkeep.c"
 
 #include <stdarg.h>
 #include <stddef.h>
@@ -98,6 +99,27 @@ static void the_lease_of_a_result_that_waits_is_renewed(void **state)
     assert_int_equal(lease_renew_next(&leases), NEVER_US);
 }
 
+/* Its row was locked for longer than its lease: what has been done is not done again. */
+static void a_result_that_waits_is_not_taken_back(void **state)
+{
+    struct tag_set tags = {.table = handlers_table_new(mem_zero(1, sizeof(struct handlers)))};
+    struct upkeep upkeep;
+    enum lease_end how;
+
+    (void)state;
+    ctx.clock.known = true;
+    upkeep_init(&upkeep, &ctx, &look, &tags, &results, &minute);
+    settle_queue(&results, &(struct settlement){.id = 2, .version = 2}, &tag, when_steady_us());
+    for (uint64_t id = 1; id <= 3; id++)
+        for (uint64_t version = 1; version <= 3; version++) {
+            const struct task t = {
+                .id = id, .version = version, .tag = tag.name, .lease_until_at = -WHEN_DAY};
+            assert_int_equal(judge(&upkeep, &t, when_steady_us(), &how), id != 2 || version != 2);
+        }
+    upkeep_free(&upkeep);
+    tags_free(&tags);
+}
+
 static void results_are_recorded_at_once_if_nothing_else_is_under_way(void **state)
 {
     const struct settlement s = {.id = 1, .version = 2};
@@ -161,6 +183,10 @@ static void what_is_in_flight_is_not_begun_again(void **state)
     assert_true(lease_overtaken(&leases, &won, NULL)); /* before the claim */
     assert_int_equal(won.count, 4);
     assert_int_equal(j->flight[0].version, 0);
+    j->flight[0] = (struct flight_task){.id = 5, .version = 3};
+    won.items[1].version = 3; /* it was taken back: the output of version 3 is still its own */
+    assert_true(lease_overtaken(&leases, &won, NULL));
+    assert_int_equal(j->flight[0].version, 3);
     assert_true(lease_overtaken(&leases, &won, &back));
     assert_false(lease_overtaken(&leases, &won, NULL));
     assert_true(j->flight[0].lost && !j->flight[1].lost);
@@ -249,6 +275,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(results_that_need_a_locked_table_wait_together, begin, end),
         cmocka_unit_test_setup_teardown(a_check_vouches_for_a_poll, begin, end),
         cmocka_unit_test_setup_teardown(the_lease_of_a_result_that_waits_is_renewed, begin, end),
+        cmocka_unit_test_setup_teardown(a_result_that_waits_is_not_taken_back, begin, end),
         cmocka_unit_test_setup_teardown(results_are_recorded_at_once_if_nothing_else_is_under_way,
                                         begin, end),
         cmocka_unit_test_setup_teardown(what_is_in_flight_is_not_begun_again, begin, end),

@@ -1,11 +1,14 @@
 /*
  * doctor_queue.c - see doctor_queue.h.
  */
-#include "cli/judge/doctor_queue.h"
+#include "cli/judge/doctor.h"
 
+#include "base/mem.h"
 #include "base/when.h"
 #include "cli/judge/fleet.h"
 #include "store/ask/health_store.h"
+#include "store/ask/lock_store.h"
+#include "store/ask/why_store.h"
 #include "store/fleet/poller_store.h"
 #include "store/schema/routines.h"
 #include "store/schema/schema.h"
@@ -21,31 +24,27 @@
 #define ROWS_A_TAG 4    /* but of each of very many tags it may read some */
 #define CLAIM_ROWS 500
 
-void doctor_queue_schema(struct doctor *d, struct doctor_finding *f)
+int doctor_queue_schema(struct doctor *d, struct doctor_finding *f, struct err *err)
 {
     BUF_LOCAL struct buf mend = BUF_INIT;
-    struct err err;
 
-    if (schema_check(d->c->db, &err) < 0)
-        doctor_find_failed(f, &err);
-    else
-        d->stage = DOCTOR_TABLES;
-    if (d->stage == DOCTOR_TABLES && schema_verify(d->c->db, schema_latest, &mend, &err) < 0)
-        doctor_find_failed(f, &err);
+    if (schema_check(d->c->db, err) < 0)
+        return err->code;
+    d->stage = DOCTOR_TABLES;
+    if (schema_verify(d->c->db, schema_latest, &mend, err) < 0)
+        doctor_find_failed(f, err);
     if (mend.len)
         doctor_find(f, DOCTOR_BAD, "this mends it: %.*s", (int)mend.len - 2, mend.data);
     doctor_find(f, DOCTOR_OK, "version %d, tables as dq makes them", schema_latest);
+    return 0;
 }
 
-void doctor_queue_procedures(struct doctor *d, struct doctor_finding *f)
+int doctor_queue_procedures(struct doctor *d, struct doctor_finding *f, struct err *err)
 {
     struct routines_state s;
-    struct err err;
 
-    if (routines_check(d->c->db, &s, &err) < 0) {
-        doctor_find_failed(f, &err);
-        return;
-    }
+    if (routines_check(d->c->db, &s, err) < 0)
+        return err->code;
     if (s.foreign)
         doctor_find(f, DOCTOR_WARN, "%u of that name are not dq's: rename them", s.foreign);
     if (s.old)
@@ -59,6 +58,7 @@ void doctor_queue_procedures(struct doctor *d, struct doctor_finding *f)
         doctor_find(f, DOCTOR_OK, "there are none: only producers in SQL need them");
     else
         doctor_find(f, DOCTOR_OK, "%u for producers in SQL, current", s.current);
+    return 0;
 }
 
 /* A statement of dqd that should use the index due, without sorting, and as a loose scan if it is
@@ -89,21 +89,17 @@ static bool check_plan(struct doctor *d, const struct hot *hot, const struct buf
     return good;
 }
 
-void doctor_queue_plans(struct doctor *d, struct doctor_finding *f)
+int doctor_queue_plans(struct doctor *d, struct doctor_finding *f, struct err *err)
 {
     static const struct peek_floor none = {0};
     struct hot look = {"looking for due tags", true, PLAN_ROWS},
                next = {"looking for the next task of a tag", false, PLAN_ROWS},
                find = {"finding tasks to claim", false, PLAN_ROWS};
-    struct peek peek = {0};
+    LOCAL_BY(peek_store_done) struct peek peek = {0};
     BUF_LOCAL struct buf sql = BUF_INIT;
-    struct err err;
 
-    if (peek_store_all(d->c->db, 0, &peek, &err) < 0) {
-        (void)err_prefix(&err, "%s", look.what);
-        doctor_find_failed(f, &err);
-        return;
-    }
+    if (peek_store_all(d->c->db, 0, &peek, err) < 0)
+        return err_prefix(err, "%s", look.what);
     const char *tag = peek.count ? peek.tags[0].tag : "";
     look.rows_most = MAX(PLAN_ROWS, ROWS_A_TAG * peek.count);
     peek_store_put_all(&sql, 0);
@@ -117,18 +113,15 @@ void doctor_queue_plans(struct doctor *d, struct doctor_finding *f)
     doctor_find(f, DOCTOR_OK,
                 good ? "the statements of dqd use the index due, and sort nothing"
                      : "the statements of dqd read few rows");
-    peek_store_done(&peek);
+    return 0;
 }
 
-void doctor_queue_rows(struct doctor *d, struct doctor_finding *f)
+int doctor_queue_rows(struct doctor *d, struct doctor_finding *f, struct err *err)
 {
     struct health_rows odd;
-    struct err err;
 
-    if (health_store_rows(d->c->db, &odd, &err) < 0) {
-        doctor_find_failed(f, &err);
-        return;
-    }
+    if (health_store_rows(d->c->db, &odd, err) < 0)
+        return err->code;
     if (odd.unkeyed)
         doctor_find(
             f, DOCTOR_BAD,
@@ -145,23 +138,20 @@ void doctor_queue_rows(struct doctor *d, struct doctor_finding *f)
     if (f->verdict != DOCTOR_OK)
         doctor_find(f, DOCTOR_WARN, "one of them is task %" PRIu64, odd.example);
     doctor_find(f, DOCTOR_OK, "the newest %d are as dq writes them", HEALTH_ROWS);
+    return 0;
 }
 
 #define SILENT_NAMED 3
 
-void doctor_queue_dqds(struct doctor *d, struct doctor_finding *f)
+int doctor_queue_dqds(struct doctor *d, struct doctor_finding *f, struct err *err)
 {
-    struct fleet fleet;
+    LOCAL_BY(fleet_done) struct fleet fleet = {0};
     size_t other = 0, named = 0;
     char ago[WHEN_TEXT_SIZE];
     const char *odd = NULL;
-    struct err err;
 
-    if (fleet_load_dqds(d->c->db, &fleet, &err) < 0) {
-        doctor_find_failed(f, &err);
-        fleet_done(&fleet);
-        return;
-    }
+    if (fleet_load_dqds(d->c->db, &fleet, err) < 0)
+        return err->code;
     for (size_t i = 0; i < fleet.count; i++) {
         const struct poller_info *p = &fleet.dqds[i];
         bool same = strcmp(p->version, PACKAGE_VERSION) == 0;
@@ -190,5 +180,121 @@ void doctor_queue_dqds(struct doctor *d, struct doctor_finding *f)
                     fleet.between, PACKAGE_VERSION);
     else
         doctor_find(f, DOCTOR_OK, "%zu alive, of version %s", fleet.alive, PACKAGE_VERSION);
-    fleet_done(&fleet);
+    return 0;
+}
+
+/* ---- what they serve */
+
+#define TAGS_NAMED 3 /* tags in one message */
+/* So many tags with tasks that are later than this are looked at for a lock: a claim has had its
+ * chance. */
+#define LATE_LOOKED 10
+#define LATE_MS (2 * WHEN_SECOND)
+
+/* Whether another session has locked the first task of a tag; says who. */
+static void check_lock(struct doctor *d, const char *tag, int64_t late_ms, struct doctor_finding *f)
+{
+    struct lock_holder holder = {0};
+    char late[WHEN_TEXT_SIZE];
+    struct err err;
+    uint64_t id;
+
+    if (why_store_first(d->c->db, tag, &id, &err) != 1 || why_store_locked(d->c->db, id, &err) != 1)
+        return;
+    int rc = lock_store_holder(d->c->db, id, &holder, &err);
+    MEM_LOCAL char *who = lock_store_describe(&holder), *end = lock_store_remedy(&holder);
+    doctor_find(f, DOCTOR_BAD, "task %" PRIu64 " of %s is %s late: another session has locked it",
+                id, tag, when_format_rough(late, late_ms));
+    if (who)
+        buf_printf(&f->text, ": %s: %s", who, end);
+    else if (rc == ERR_DENIED)
+        buf_str(&f->text, "; an account with the privilege PROCESS sees which one");
+}
+
+int doctor_queue_tags(struct doctor *d, struct doctor_finding *f, struct err *err)
+{
+    LOCAL_BY(fleet_done) struct fleet fleet = {0};
+    LOCAL_BY(peek_store_done) struct peek peek = {0};
+    BUF_LOCAL struct buf names = BUF_INIT;
+    size_t due = 0, unserved = 0, unknown = 0, looked = 0, differing = 0;
+
+    if (fleet_load(d->c->db, &fleet, err) < 0 || peek_store_all(d->c->db, 0, &peek, err) < 0)
+        return err->code;
+    for (size_t i = 0; i < peek.count; i++) {
+        MEM_LOCAL char *differ = NULL;
+        fleet_limit(&fleet, peek.tags[i].tag, &differ);
+        if (differ && differing++ < TAGS_NAMED)
+            doctor_find(f, DOCTOR_WARN, "%s; give it one value in all handlers files", differ);
+        if (peek.tags[i].next_at > peek.now_us / 1000)
+            continue;
+        enum fleet_serves serves = fleet_serves(&fleet, peek.tags[i].tag, NULL);
+        due++;
+        unknown += serves == FLEET_SERVES_UNKNOWN;
+        if (serves == FLEET_SERVES_NOT && unserved++ < TAGS_NAMED)
+            buf_printf(&names, "%s%s", names.len ? ", " : "", peek.tags[i].tag);
+        int64_t late_ms = peek.now_us / 1000 - peek.tags[i].next_at;
+        if (late_ms >= LATE_MS && looked++ < LATE_LOOKED)
+            check_lock(d, peek.tags[i].tag, late_ms, f);
+    }
+    if (unserved)
+        doctor_find(
+            f, DOCTOR_BAD,
+            "no dqd serves %zu of %zu tags with due tasks: %s%s; add a handler, or: dq cancel -t TAG",
+            unserved, due, names.data, unserved > TAGS_NAMED ? " and others" : "");
+    if (unknown)
+        doctor_find(f, DOCTOR_UNKNOWN,
+                    "%zu of %zu tags with due tasks: not known whether they are served, as %s",
+                    unknown, due,
+                    fleet.alive ? "a dqd has not recorded what it serves" : "no dqd is alive");
+    doctor_find(f, DOCTOR_OK, "%zu with due tasks, each is served", due);
+    return 0;
+}
+
+/* Of dqds of one server: the others say the same. */
+static bool is_said(const struct handler_rest *rest, const struct handler_rest *const *said,
+                    size_t count)
+{
+    bool found = false;
+    for (size_t i = 0; i < count && rest->reason != HANDLER_RESTS; i++)
+        found |= said[i] && said[i]->reason == rest->reason && strcmp(said[i]->tag, rest->tag) == 0;
+    return found;
+}
+
+int doctor_queue_starts(struct doctor *d, struct doctor_finding *f, struct err *err)
+{
+    LOCAL_BY(fleet_done) struct fleet fleet = {0};
+    char left[WHEN_TEXT_SIZE];
+    const struct handler_rest *said[TAGS_NAMED] = {NULL};
+    size_t named = 0, silent = 0, count;
+
+    if (fleet_load(d->c->db, &fleet, err) < 0)
+        return err->code;
+    for (size_t k = 0; k < fleet.count; k++)
+        silent += fleet.dqds[k].alive && fleet.dqds[k].handlers &&
+                  !fleet_handlers(&fleet, &fleet.dqds[k], &count);
+    if (!fleet.alive || silent)
+        doctor_find(f, DOCTOR_UNKNOWN,
+                    fleet.alive ? "not known of %zu dqds, which have not recorded it"
+                                : "not known: no dqd is alive",
+                    silent);
+    for (size_t i = 0; i < fleet.rest_count; i++) {
+        const struct handler_rest *rest = &fleet.rests[i];
+        for (size_t k = 0; k < fleet.count && named < TAGS_NAMED; k++) {
+            const struct poller_info *dqd = &fleet.dqds[k];
+            if (!dqd->alive || fleet_rest(&fleet, dqd, rest->tag) != rest ||
+                is_said(rest, said, named))
+                continue;
+            said[named++] = rest;
+            if (rest->reason != HANDLER_RESTS) {
+                doctor_find(f, rest->reason == HANDLER_SLOW ? DOCTOR_WARN : DOCTOR_BAD, "%s %s: %s",
+                            rest->tag, fleet_reasons[rest->reason], rest->error);
+                break;
+            }
+            doctor_find(f, DOCTOR_BAD, "%s cannot be started on %s: %s; tried again in %s",
+                        rest->tag, dqd->host, rest->error,
+                        when_format_rough(left, rest->for_ms > 0 ? rest->for_ms : 0));
+        }
+    }
+    doctor_find(f, DOCTOR_OK, "no tag rests, is refused or slow");
+    return 0;
 }

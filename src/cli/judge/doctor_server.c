@@ -1,7 +1,7 @@
 /*
  * doctor_server.c - see doctor_server.h. Invariant: nothing is changed.
  */
-#include "cli/judge/doctor_server.h"
+#include "cli/judge/doctor.h"
 
 #include "base/mem.h"
 #include "base/when.h"
@@ -24,9 +24,18 @@
 #define HOSTS_OFF_MS 500
 #define NAMED 3 /* dqds in one message */
 
+#define SETTING_NAME(name, variable) variable,
+static const char *const setting_names[] = {DOCTOR_SETTINGS(SETTING_NAME)};
+
+/* "" if the server has none. */
+static const char *setting(const struct doctor *d, enum doctor_setting s)
+{
+    return d->settings[s] ? d->settings[s] : "";
+}
+
 static bool is_on(const struct doctor *d, enum doctor_setting s)
 {
-    const char *value = doctor_setting(d, s);
+    const char *value = setting(d, s);
     return strcmp(value, "ON") == 0 || strcmp(value, "1") == 0;
 }
 
@@ -35,27 +44,26 @@ static bool is_old(const struct db *db)
     return db_server_version(db) < (db_is_mariadb(db) ? 100500u : SCHEMA_OLDEST_MYSQL);
 }
 
-void doctor_server_connection(struct doctor *d, struct doctor_finding *f)
+int doctor_server_connection(struct doctor *d, struct doctor_finding *f, struct err *err)
 {
     struct schema_range schema = {0};
     struct health_clock clock = {0, 0};
     /* A locked table costs each check that reads it this time. */
     const struct db_session brief = {.lock_wait_s = 1, .table_wait_s = 1, .idle_s = 3600};
-    struct err err, none;
+    struct err none;
 
-    int rc = cmd_open(d->c, CMD_DB, &err);
+    int rc = cmd_open(d->c, CMD_DB, err);
     if (rc == 0) {
         db_session_set(d->c->db, &brief);
-        rc = db_connect(d->c->db, &err);
+        rc = db_connect(d->c->db, err);
     }
     if (rc == 0)
-        rc = health_store_settings(d->c->db, doctor_setting_names, DOCTOR_SETTING_COUNT,
-                                   d->settings, &err);
+        rc = health_store_settings(d->c->db, setting_names, DOCTOR_SETTING_COUNT, d->settings, err);
     if (rc == 0)
-        rc = health_store_clock(d->c->db, &clock, &err);
+        rc = health_store_clock(d->c->db, &clock, err);
     if (rc < 0) {
-        doctor_find(f, DOCTOR_BAD, "%s", err.text);
-        return;
+        doctor_find(f, DOCTOR_BAD, "%s", err->text);
+        return 0;
     }
     d->stage = DOCTOR_SERVER;
     bool read_only = is_on(d, DOCTOR_READ_ONLY);
@@ -70,21 +78,21 @@ void doctor_server_connection(struct doctor *d, struct doctor_finding *f)
     (void)!schema_read(d->c->db, &schema, &none);
     doctor_find(f, DOCTOR_OK, "%s, writable, schema %d, %.1f ms", db_server(d->c->db),
                 schema.version, (double)clock.trip_us / 1000);
+    return 0;
 }
 
-void doctor_server_durability(struct doctor *d, struct doctor_finding *f)
+int doctor_server_durability(struct doctor *d, struct doctor_finding *f,
+                             struct err *err __attribute__((unused)))
 {
-    const char *flush = doctor_setting(d, DOCTOR_FLUSH),
-               *sync = doctor_setting(d, DOCTOR_SYNC_BINLOG),
-               *twice = doctor_setting(d, DOCTOR_DOUBLEWRITE),
-               *forced = doctor_setting(d, DOCTOR_FORCE_RECOVERY);
+    const char *flush = setting(d, DOCTOR_FLUSH), *sync = setting(d, DOCTOR_SYNC_BINLOG),
+               *twice = setting(d, DOCTOR_DOUBLEWRITE), *forced = setting(d, DOCTOR_FORCE_RECOVERY);
     /* With a binary log, 1 flushes what is prepared; what is not in that log then is rolled back by
      * a recovery. 3, of MariaDB alone, flushes the commit, too. */
     bool at_prepare = strcmp(flush, "1") == 0, at_commit = strcmp(flush, "3") == 0;
 
     if (!*flush || !*twice)
         doctor_find(f, DOCTOR_UNKNOWN, "not known: the server has no setting %s",
-                    doctor_setting_names[*flush ? DOCTOR_DOUBLEWRITE : DOCTOR_FLUSH]);
+                    setting_names[*flush ? DOCTOR_DOUBLEWRITE : DOCTOR_FLUSH]);
     if (*flush && !at_commit && !at_prepare)
         doctor_find(
             f, DOCTOR_BAD,
@@ -108,15 +116,17 @@ void doctor_server_durability(struct doctor *d, struct doctor_finding *f)
             sync);
     doctor_find(f, DOCTOR_OK, "each commit is flushed, pages are written twice%s",
                 is_on(d, DOCTOR_LOG_BIN) ? ", the binary log is flushed" : "");
+    return 0;
 }
 
-void doctor_server_isolation(struct doctor *d, struct doctor_finding *f)
+int doctor_server_isolation(struct doctor *d, struct doctor_finding *f,
+                            struct err *err __attribute__((unused)))
 {
-    const char *format = doctor_setting(d, DOCTOR_BINLOG_FORMAT);
+    const char *format = setting(d, DOCTOR_BINLOG_FORMAT);
 
     if (!is_on(d, DOCTOR_LOG_BIN)) {
         doctor_find(f, DOCTOR_OK, "READ COMMITTED; no binary log");
-        return;
+        return 0;
     }
     if (!*format)
         doctor_find(f, DOCTOR_UNKNOWN, "not known: the server has no setting binlog_format");
@@ -125,16 +135,16 @@ void doctor_server_isolation(struct doctor *d, struct doctor_finding *f)
             f, DOCTOR_BAD,
             "binlog_format = STATEMENT refuses writes under READ COMMITTED (error 1665); set it to ROW");
     doctor_find(f, DOCTOR_OK, "READ COMMITTED; binlog_format = %s", format);
+    return 0;
 }
 
-void doctor_server_packet(struct doctor *d, struct doctor_finding *f)
+int doctor_server_packet(struct doctor *d, struct doctor_finding *f, struct err *err)
 {
     size_t bytes = 0;
-    struct err err;
 
-    if (db_max_packet(d->c->db, &bytes, &err) < 0) {
-        doctor_find(f, DOCTOR_BAD, "%s", err.text);
-        return;
+    if (db_max_packet(d->c->db, &bytes, err) < 0) {
+        doctor_find(f, DOCTOR_BAD, "%s", err->text);
+        return 0;
     }
     bool starts = bytes >= SETTLEMENT_PACKET_LEAST;
     if (bytes < PACKET_SMALL)
@@ -142,6 +152,7 @@ void doctor_server_packet(struct doctor *d, struct doctor_finding *f)
                     "max_allowed_packet = %zu: %s; set it to 16 MB or more", bytes,
                     starts ? "longer bodies are refused" : "dqd does not start");
     doctor_find(f, DOCTOR_OK, "max_allowed_packet = %zu: bodies up to %zu MB", bytes, bytes >> 20);
+    return 0;
 }
 
 /* The clocks of the live dqds, as they have written them down. Returns how many are known, and the
@@ -189,7 +200,8 @@ static size_t check_dqds(struct doctor *d, struct doctor_finding *f, int64_t *re
 static void compare_hosts(const struct doctor *d, struct doctor_finding *f, int64_t ahead_ms)
 {
     char off[WHEN_TEXT_SIZE];
-    char *hosts = mem_strdup(d->c->conf->mysql.host), *rest = hosts, *host;
+    MEM_LOCAL char *hosts = mem_strdup(d->c->conf->mysql.host);
+    char *rest = hosts, *host;
 
     while ((host = strtok_r(rest, ", \t", &rest))) {
         struct conf_mysql conf = d->c->conf->mysql;
@@ -210,20 +222,16 @@ static void compare_hosts(const struct doctor *d, struct doctor_finding *f, int6
                 host, when_format_rough(off, llabs(by_ms)), by_ms > 0 ? "ahead of" : "behind");
         db_free(db);
     }
-    free(hosts);
 }
 
-void doctor_server_clock(struct doctor *d, struct doctor_finding *f)
+int doctor_server_clock(struct doctor *d, struct doctor_finding *f, struct err *err)
 {
     struct health_clock clock;
     char off[WHEN_TEXT_SIZE], most[WHEN_TEXT_SIZE];
     int64_t most_ms = 0;
-    struct err err;
 
-    if (health_store_clock(d->c->db, &clock, &err) < 0) {
-        doctor_find_failed(f, &err);
-        return;
-    }
+    if (health_store_clock(d->c->db, &clock, err) < 0)
+        return err->code;
     when_format_rough(off, llabs(clock.ahead_ms));
     if (llabs(clock.ahead_ms) > CLOCK_OFF_MS + clock.trip_us / 2000)
         doctor_find(
@@ -238,23 +246,19 @@ void doctor_server_clock(struct doctor *d, struct doctor_finding *f)
                     off, dqds, dqds == 1 ? "" : "s", when_format_rough(most, most_ms));
     else
         doctor_find(f, DOCTOR_OK, "this host and the server differ by %s", off);
+    return 0;
 }
 
-void doctor_server_transactions(struct doctor *d, struct doctor_finding *f)
+int doctor_server_transactions(struct doctor *d, struct doctor_finding *f, struct err *err)
 {
     struct lock_holder oldest;
     char age[WHEN_TEXT_SIZE];
-    struct err err;
 
-    int rc = lock_store_oldest(d->c->db, &oldest, &err);
-    if (rc == ERR_DENIED) {
-        doctor_find(f, DOCTOR_UNKNOWN, "not known: this account lacks the right PROCESS");
-        return;
-    }
-    if (rc < 0) {
-        doctor_find_failed(f, &err);
-        return;
-    }
+    int rc = lock_store_oldest(d->c->db, &oldest, err);
+    if (rc == ERR_DENIED)
+        return err_set(err, rc, "this account lacks the right PROCESS");
+    if (rc < 0)
+        return rc;
     when_format_rough(age, oldest.age_s * WHEN_SECOND);
     const bool old = oldest.who[0] && oldest.age_s * WHEN_SECOND >= d->old_ms;
     if (old && !oldest.connection)
@@ -272,18 +276,19 @@ void doctor_server_transactions(struct doctor *d, struct doctor_finding *f)
         doctor_find(f, DOCTOR_OK, "the oldest is open for %s", age);
     else
         doctor_find(f, DOCTOR_OK, "none is open");
+    return 0;
 }
 
-void doctor_server_rights(struct doctor *d, struct doctor_finding *f)
+int doctor_server_rights(struct doctor *d, struct doctor_finding *f, struct err *err)
 {
-    struct buf missing[RIGHTS_ROLE_COUNT], able = BUF_INIT, unable = BUF_INIT;
-    struct err err;
+    struct buf missing[RIGHTS_ROLE_COUNT];
+    BUF_LOCAL struct buf able = BUF_INIT, unable = BUF_INIT;
 
     for (int r = 0; r < RIGHTS_ROLE_COUNT; r++)
         missing[r] = (struct buf)BUF_INIT;
-    int rc = rights_store_missing(d->c->db, missing, &err);
+    int rc = rights_store_missing(d->c->db, missing, err);
     if (rc < 0)
-        doctor_find(f, DOCTOR_BAD, "%s", err.text);
+        doctor_find(f, DOCTOR_BAD, "%s", err->text);
     for (int r = 0; r < RIGHTS_ROLE_COUNT; r++) {
         if (!missing[r].len)
             buf_printf(&able, "%s%s", able.len ? ", " : "", rights_role_names[r]);
@@ -298,6 +303,5 @@ void doctor_server_rights(struct doctor *d, struct doctor_finding *f)
                     unable.data);
     doctor_find(f, DOCTOR_OK, "enough for %s%s%s", able.data, unable.len ? "; " : "",
                 unable.len ? unable.data : "");
-    buf_done(&able);
-    buf_done(&unable);
+    return 0;
 }

@@ -326,18 +326,17 @@ bool fleet_say_tag(const struct cmd_context *c, const struct fleet *f, const cha
 
 void fleet_note_dqds(struct cmd_context *c)
 {
-    struct fleet f;
+    LOCAL_BY(fleet_done) struct fleet f = {0};
     struct err err;
     if (c->quiet || out_flush(&err) < 0)
         return;
     if (fleet_load_dqds(c->db, &f, &err) == 0)
         fleet_say_dqds(c, &f);
-    fleet_done(&f);
 }
 
 bool fleet_note_tag(struct cmd_context *c, const char *tag)
 {
-    struct fleet f;
+    LOCAL_BY(fleet_done) struct fleet f = {0};
     struct err err;
     bool said = false;
     if (c->quiet)
@@ -346,6 +345,5 @@ bool fleet_note_tag(struct cmd_context *c, const char *tag)
         fleet_say_dqds(c, &f);
         said = fleet_say_tag(c, &f, tag);
     }
-    fleet_done(&f);
     return said;
 }

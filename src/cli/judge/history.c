@@ -360,7 +360,7 @@ static void add_task(struct history *h, const struct task *t, bool cancelled_by_
 
 int history_of(struct db *db, uint64_t id, struct history *ret, struct err *err)
 {
-    struct task t;
+    LOCAL_BY(task_done) struct task t = {0};
     struct task_attempt *attempts = NULL;
     size_t count = 0;
     bool cancelled = false;
@@ -388,6 +388,5 @@ int history_of(struct db *db, uint64_t id, struct history *ret, struct err *err)
     if (ret->count)
         qsort(ret->lines, ret->count, sizeof *ret->lines, by_time);
     attempt_store_free(attempts, count);
-    task_done(&t);
     return rc;
 }

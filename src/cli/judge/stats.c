@@ -131,8 +131,10 @@ int stats_read(struct db *db, const struct stats_ask *ask, struct stats *ret, st
         take_tags(&s, infos, count, a.count);
         add_tags(&s, &a);
         take_rows(&s, &a);
-        for (size_t i = 0; i < s.count; i++)
+        for (size_t i = 0; i < s.count; i++) {
             s.tags[i].of = ret;
+            s.tags[i].elapsed_ms = stats_elapsed_ms(&s);
+        }
         *ret = s;
     }
     minute_store_free(a.rows, a.count);

@@ -18,6 +18,7 @@ struct stats_tag {
     struct counts sum;    /* of the period */
     struct counts *steps; /* step_count of them; NULL: nothing was counted */
     const struct stats *of;
+    int64_t elapsed_ms; /* how long the time of sum has lasted so far */
 };
 
 struct stats {

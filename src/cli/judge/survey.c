@@ -106,23 +106,21 @@ static void print_rest(uint64_t count, const char *what)
 int survey_print(struct cmd_context *c, struct survey *s, struct err *err)
 {
     size_t shown = MIN(s->count, TAGS_PRINTED);
+    const struct out_table samples = {task_columns, task_column_count, NULL, NULL, SAMPLE_COLUMNS};
     struct out *out;
     if (s->tasks == 0)
         return 0;
     sort(s);
     out_printf("\n");
-    int rc = out_new(&out, &c->style, columns, COLUMN_COUNT, NULL, NULL, err);
+    int rc = out_all(&c->style, OUT_OF(columns), NULL, s->tags, sizeof *s->tags, shown, err);
     if (rc < 0)
         return rc;
-    for (size_t i = 0; i < shown; i++)
-        out_row(out, &s->tags[i]);
-    rc = out_end(out, rc);
     print_rest(s->count - shown, "tags");
     out_printf("\n");
     if (rc == 0)
         rc = cmd_now(c, &c->style.cell.now_at, err);
     if (rc == 0)
-        rc = out_new(&out, &c->style, task_columns, task_column_count, SAMPLE_COLUMNS, NULL, err);
+        rc = out_new(&out, &c->style, &samples, NULL, err);
     if (rc < 0)
         return rc;
     rc = out_end(out, list_samples(c, s, print_sample, out, err));

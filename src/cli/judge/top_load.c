@@ -6,8 +6,7 @@
 #include "base/mem.h"
 #include "base/when.h"
 #include "cli/judge/stats.h"
-#include "cli/judge/why_fleet.h"
-#include "cli/judge/why_lock.h"
+#include "cli/judge/why_facts.h"
 #include "store/db/db_session.h"
 
 #include <stdlib.h>
@@ -75,24 +74,23 @@ static char *explain(struct load *l, const struct tag_info *t, const struct why_
                           .mean_ms = -1,
                           .usual_ms = -1,
                           .last_dqd = l->last_dqd};
-    struct why w;
+    LOCAL_BY(why_done) struct why w = {0};
 
     if (t->next_at == TASK_TIME_NONE && !tag_info_paused(t))
         return mem_strdup("");
     f.due_in_ms = t->next_at == TASK_TIME_NONE ? 0 : t->next_at - l->now_at;
-    struct why_dqd *dqds = why_fleet_see(l->fleet, t->tag, owners, count, &f);
+    struct why_dqd *dqds = why_facts_see(l->fleet, t->tag, owners, count, &f);
     why_decide(&f, &w);
     if (t->late_from_at != TASK_TIME_NONE && why_is_open(&w) && l->locks < LOCKS_MOST) {
         int64_t since = when_steady();
         if (l->locks++ == 0)
             db_session_brief(l->db, true);
         f.late_ms = tag_info_late_ms(t, l->now_at);
-        why_lock_see(l->db, &f, &w);
+        why_facts_lock(l->db, &f, &w);
         if (when_steady() - since > LOOK_SLOW_MS)
             l->locks = LOCKS_MOST;
     }
     char *brief = why_brief(&w);
-    why_done(&w);
     free(dqds);
     return brief;
 }
@@ -143,10 +141,10 @@ static void add_tag(struct load *l, const struct stats_tag *counted, struct why_
 int top_load(struct cmd_context *c, const char *tag_glob, struct top_data *ret, struct err *err)
 {
     struct top_data d = {.count = 0};
-    struct fleet fleet = {.count = 0};
+    LOCAL_BY(fleet_done) struct fleet fleet = {.count = 0};
     struct load l = {.db = c->db, .fleet = &fleet, .data = &d};
     BUF_LOCAL struct buf last = BUF_INIT;
-    struct stats s = {.count = 0};
+    LOCAL_BY(stats_done) struct stats s = {.count = 0};
     /* Only running, failed and due tasks are counted, as no other number is shown; every second, so
      * not for long. */
     const struct stats_ask ask = {
@@ -184,8 +182,6 @@ int top_load(struct cmd_context *c, const char *tag_glob, struct top_data *ret, 
     if (l.locks)
         db_session_brief(c->db, false);
     why_store_running_free(l.running, l.running_count);
-    stats_done(&s);
-    fleet_done(&fleet);
     if (rc < 0)
         top_view_free(&d);
     else

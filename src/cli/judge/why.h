@@ -49,7 +49,7 @@ struct why_facts {
     bool again;         /* a running task was added again meanwhile */
     int64_t ran_ms;     /* how long a running task has run; -1: not known */
     int64_t timeout_ms; /* of its handler; 0: not known */
-    struct limit limit; /* of its tag; why_fleet_see sets what runs */
+    struct limit limit; /* of its tag; why_facts_see sets what runs */
     const char *paused_by;
     int64_t now_at;
     int64_t expires_at; /* 0: it does not */

@@ -219,7 +219,7 @@ static bool add_id(struct ids *ids, const char *text)
 /* One in each line; empty lines do not count. */
 static int read_ids(struct ids *ids, struct err *err)
 {
-    struct infile f;
+    LOCAL_BY(infile_done) struct infile f = {0};
     const char *line;
     size_t len;
     int rc = infile_open(&f, "-", INFILE_LINE_MAX, err);
@@ -236,7 +236,6 @@ static int read_ids(struct ids *ids, struct err *err)
                          ": \"%.40s\" is not a task id; dq list -o id prints ids",
                          f.name, f.number, text);
     }
-    infile_done(&f);
     return rc;
 }
 

@@ -8,6 +8,7 @@
 #define DQ_CLI_LINE_CMD_H
 
 #include "base/err.h"
+#include "base/mem.h"
 #include "cli/show/out.h"
 #include "conf/conf.h"
 #include "store/db/db.h"
@@ -49,7 +50,9 @@ struct cmd_option {
     {"retry-for", 0, CMD_DURATION, offset, "D", "while no server is available, try again; " \
      "default: 0s on a terminal, else retry_for of dq.ini", NULL, 0}
 /* clang-format on */
-#define CMD_OPTIONS(table) .options = (table), .option_count = sizeof(table) / sizeof((table)[0])
+/* of: the verb's own struct that they fill */
+#define CMD_OPTIONS(table, of)                                                                     \
+    .options = (table), .option_count = MEM_COUNT(table), .values_size = sizeof(struct of)
 
 /* A time on the command line. If its meaning depends on the current time, the database is asked for
  * that. */
@@ -83,8 +86,8 @@ struct cmd {
     /* groups of options, of which one excludes the others ("in at, sql dry-run"), and pairs, of
      * which the first is for the second ("skip from"); NULL: none */
     const char *exclusive, *requires;
-    bool program;                   /* no verb, but a program: without the options of dq's verbs */
-    size_t values_size;             /* of the verb's own struct that the options fill */
+    bool program; /* no verb, but a program: without the options of dq's verbs */
+    size_t values_size;
     int min_operands, max_operands; /* max -1: any number */
     const char *instead;            /* an option that replaces them; NULL: none */
     enum cmd_level level;

@@ -33,7 +33,7 @@ int live_run(struct cmd_context *c, int64_t every_ms,
                          struct err *err),
              const void *values, struct err *err)
 {
-    struct buf rows = BUF_INIT;
+    BUF_LOCAL struct buf rows = BUF_INIT;
     if (every_ms < 0)
         return look(c, values, 0, err);
     if (c->style.format != OUT_TABLE)
@@ -64,6 +64,5 @@ int live_run(struct cmd_context *c, int64_t every_ms,
         rc = 0;
     } while (redraw_wait(MAX(every_ms, LIVE_LEAST_S * WHEN_SECOND)));
     redraw_end();
-    buf_done(&rows);
     return rc;
 }

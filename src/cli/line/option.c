@@ -417,13 +417,12 @@ const struct cmd *option_command(const struct cmd *cmd, const char *word, struct
 
 int option_parse_own(struct cmd_context *c, int argc, char **argv, struct err *err)
 {
-    struct grammar g;
+    LOCAL_BY(grammar_done) struct grammar g = {0};
     c->values = mem_zero(1, c->cmd->values_size + 1);
     for (size_t i = 0; i < c->cmd->option_count; i++)
         option_unset(&c->cmd->options[i], c->values);
     grammar_init(&g, c->cmd);
     int rc = take_options(&g, c, argc, argv, err);
-    grammar_done(&g);
     if (rc < 0)
         return rc;
     c->operands = argv + optind;
@@ -439,12 +438,11 @@ int option_parse_own(struct cmd_context *c, int argc, char **argv, struct err *e
 int option_parse(struct cmd_context *c, const struct cmd *(*find)(const char *, struct err *),
                  int argc, char **argv, struct err *err)
 {
-    struct grammar g;
+    LOCAL_BY(grammar_done) struct grammar g = {0};
     for (size_t i = 0; i < option_global_count; i++)
         option_unset(&option_global[i], c);
     grammar_init(&g, NULL);
     int rc = take_options(&g, c, argc, argv, err), at = optind;
-    grammar_done(&g);
     if (rc < 0 || at == argc)
         return rc;
     c->cmd = find(argv[at], err);

@@ -403,7 +403,7 @@ static void report(const struct bulk *b)
 /* Best effort: an account that may not read the tables of dqds gets no note. */
 static void note_tags(const struct bulk *b)
 {
-    struct fleet f;
+    LOCAL_BY(fleet_done) struct fleet f = {0};
     struct err err;
     size_t unserved = 0;
 
@@ -416,7 +416,6 @@ static void note_tags(const struct bulk *b)
     }
     if (unserved > TAGS_NAMED)
         cmd_note(b->c, "no dqd serves %zu more tags", unserved - TAGS_NAMED);
-    fleet_done(&f);
 }
 
 int bulk_run(struct cmd_context *c, const struct bulk_options *o, struct err *err)

@@ -6,7 +6,6 @@
 #include "cli/many/change.h"
 #include "store/ask/targets.h"
 #include "store/ask/task_change.h"
-#include "store/ask/task_delete.h"
 #include "store/row/rows.h"
 
 #include "base/interrupt.h"
@@ -156,17 +155,15 @@ int change_apply(struct cmd_context *c, const struct targets *x, const struct ta
                  struct event_act *act, const char *past, struct task_changed *ret, struct err *err)
 {
     struct progress progress;
-    struct rows_faults faults = {0};
+    LOCAL_BY(rows_faults_done) struct rows_faults faults = {0};
     const struct targets_steps steps = {act, step_done, &progress};
     progress_init(&progress, c->quiet, past);
     interrupt_catch();
-    int rc = change ? task_change(c->db, x, change, &steps, ret, &faults, err)
-                    : task_delete(c->db, x, &steps, ret, &faults, err);
+    int rc = task_change(c->db, x, change, &steps, ret, &faults, err);
     progress_clear(&progress);
     ret->faulty = faults.count;
     if (rc != ERR_DUPLICATE)
         complain_faults(c, &faults, past);
-    rows_faults_done(&faults);
     if (rc == 0 && ret->changed + ret->lost < x->count)
         rc = err_set(err, ERR_TRANSIENT, "interrupted: %" PRIu64 " of %zu tasks were %s",
                      ret->changed, x->count, past);
@@ -177,7 +174,7 @@ static int apply(struct change *ch, const uint64_t *ids, size_t count, struct er
 {
     const struct change_request *r = ch->request;
     struct cmd_context *c = ch->c;
-    struct act act;
+    LOCAL_BY(act_done) struct act act = {0};
     int rc;
     if (ch->targets.count == 0)
         return 0;
@@ -187,7 +184,6 @@ static int apply(struct change *ch, const uint64_t *ids, size_t count, struct er
     act.event.tag = survey_only_tag(&ch->survey);
     rc = change_apply(c, &ch->targets, ch->deletes ? NULL : &ch->change, &act.event, r->past,
                       &ch->done, err);
-    act_done(&act);
     return rc;
 }
 

@@ -34,14 +34,14 @@ struct piece { /* one cell of a table that waits for its width */
 struct out {
     struct out_style style;
     const struct column **columns;
-    size_t count, last; /* last: of those that are shown */
+    size_t count, cap, last; /* last: of those that are shown */
     const void *arg;
     struct buf line, text; /* text: the waiting cells */
     struct piece *pieces;
     size_t piece_count, piece_cap;
     size_t *widths;
-    bool *dropped; /* columns for which the terminal is too narrow */
-    char *drop;    /* those that may be dropped; NULL: none */
+    bool *dropped;    /* columns for which the terminal is too narrow */
+    const char *drop; /* those that may be dropped; NULL: none */
     uint64_t rows;
     bool widths_known;
 };
@@ -135,8 +135,7 @@ static size_t table_width(const struct out *o, size_t most, size_t first_most)
 static void table_drop(struct out *o)
 {
     size_t width = o->style.width;
-    for (const char *s = o->drop ? o->drop : "";
-         *s && table_width(o, width / 3, width / 2) > width;) {
+    for (const char *s = o->drop; *s && table_width(o, width / 3, width / 2) > width;) {
         size_t len = strcspn(s, ",");
         for (size_t i = 0; i < o->count; i++)
             if (strlen(o->columns[i]->name) == len && memcmp(o->columns[i]->name, s, len) == 0)
@@ -222,49 +221,44 @@ static void table_row(struct out *o, const void *row)
 
 /* ---- outputs ---- */
 
-static int columns_find(struct out *o, const struct column *table, size_t count, const char *name,
-                        size_t len, struct err *err)
+static void add_column(struct out *o, const struct column *column)
 {
-    for (size_t i = 0; i < count; i++) {
-        if (strlen(table[i].name) == len && memcmp(table[i].name, name, len) == 0) {
-            o->columns[o->count++] = &table[i];
+    MEM_ROOM(o->columns, o->count, o->cap);
+    o->columns[o->count++] = column;
+}
+
+static int columns_find(struct out *o, const struct out_table *t, const char *name, size_t len,
+                        struct err *err)
+{
+    for (size_t i = 0; i < t->count; i++) {
+        if (strlen(t->columns[i].name) == len && memcmp(t->columns[i].name, name, len) == 0) {
+            add_column(o, &t->columns[i]);
             return 0;
         }
     }
-    MEM_LOCAL const char **words = mem_alloc(count * sizeof *words);
-    for (size_t i = 0; i < count; i++)
-        words[i] = table[i].name;
+    MEM_LOCAL const char **words = mem_alloc(t->count * sizeof *words);
+    for (size_t i = 0; i < t->count; i++)
+        words[i] = t->columns[i].name;
     MEM_LOCAL char *wanted = mem_dup(name, len);
-    const char *near = text_nearest(wanted, words, count);
+    const char *near = text_nearest(wanted, words, t->count);
     return near ? err_set(err, ERR_USAGE, "there is no column \"%s\": did you mean \"%s\"?", wanted,
                           near)
                 : err_set(err, ERR_USAGE, "there is no column \"%s\": see --columns help", wanted);
 }
 
-static int columns_choose(struct out *o, const struct column *table, size_t count,
-                          const char *names, struct err *err)
+static int columns_choose(struct out *o, const struct out_table *t, struct err *err)
 {
-    size_t wanted = count;
-    if (names) {
-        wanted = 1;
-        for (const char *s = names; *s != '\0'; s++)
-            wanted += *s == ',';
-    }
-    o->columns = mem_alloc(wanted * sizeof(struct column *));
-    if (!names) {
-        for (; o->count < count; o->count++)
-            o->columns[o->count] = &table[o->count];
-        return 0;
-    }
-    for (const char *s = names;; s++) {
-        size_t len = strcspn(s, ",");
-        int rc = columns_find(o, table, count, s, len, err);
-        if (rc < 0)
+    const char *names = t->names ? t->names : o->style.format == OUT_TABLE ? t->shown : NULL;
+    size_t all = o->style.format == OUT_ID ? 1 : names ? 0 : t->count;
+    for (size_t i = 0; i < all; i++)
+        add_column(o, &t->columns[i]);
+    for (size_t len; !all; names += len + 1) {
+        len = strcspn(names, ",");
+        int rc = columns_find(o, t, names, len, err);
+        if (rc < 0 || names[len] == '\0')
             return rc;
-        s += len;
-        if (*s == '\0')
-            return 0;
     }
+    return 0;
 }
 
 static void out_destroy(struct out *o)
@@ -274,19 +268,18 @@ static void out_destroy(struct out *o)
     free(o->pieces);
     free(o->widths);
     free(o->dropped);
-    free(o->drop);
     free(o->columns);
     free(o);
 }
 
-int out_new(struct out **ret, const struct out_style *style, const struct column *table,
-            size_t count, const char *names, const void *arg, struct err *err)
+int out_new(struct out **ret, const struct out_style *style, const struct out_table *t,
+            const void *arg, struct err *err)
 {
     struct out *o = mem_zero(1, sizeof *o);
     o->style = *style;
     o->arg = arg;
-    int rc = columns_choose(o, table, style->format == OUT_ID ? 1 : count,
-                            style->format == OUT_ID ? NULL : names, err);
+    o->drop = t->drop ? t->drop : "";
+    int rc = columns_choose(o, t, err);
     if (rc < 0) {
         out_destroy(o);
         return rc;
@@ -299,10 +292,14 @@ int out_new(struct out **ret, const struct out_style *style, const struct column
     return 0;
 }
 
-void out_may_drop(struct out *o, const char *names)
+int out_all(const struct out_style *style, const struct out_table *t, const void *arg,
+            const void *rows, size_t size, size_t count, struct err *err)
 {
-    free(o->drop);
-    o->drop = mem_strdup(names);
+    struct out *o;
+    int rc = out_new(&o, style, t, arg, err);
+    for (size_t i = 0; rc == 0 && i < count; i++)
+        out_row(o, (const char *)rows + i * size);
+    return rc < 0 ? rc : out_end(o, 0);
 }
 
 static void tsv_put_header(struct out *o)
@@ -386,29 +383,28 @@ int out_end(struct out *o, int rc)
 }
 
 int out_record(const struct out_style *style, const struct column *table, size_t count,
-               const char *names, const void *row, const void *arg, struct err *err)
+               const void *row, struct err *err)
 {
     if (style->format == OUT_JSON || style->format == OUT_NDJSON) {
         struct buf b = BUF_INIT;
         buf_chr(&b, '{');
-        out_put_members(&b, &style->cell, table, count, row, arg);
+        out_put_members(&b, &style->cell, table, count, row, NULL);
         buf_str(&b, "}\n");
         out_take(&b);
         return 0;
     }
+    const struct out_table t = {table, count, NULL, NULL, NULL};
+    if (style->format != OUT_TABLE)
+        return out_all(style, &t, NULL, row, 0, 1, err);
     struct out *o;
-    int rc = out_new(&o, style, table, count, names, arg, err);
+    int rc = out_new(&o, style, &t, NULL, err);
     if (rc < 0)
         return rc;
-    if (style->format != OUT_TABLE) {
-        out_row(o, row);
-        return out_end(o, 0);
-    }
     size_t width = 0;
     for (size_t i = 0; i < o->count; i++)
         width = MAX(width, strlen(o->columns[i]->name));
     for (size_t i = 0; i < o->count; i++) {
-        struct cell cell = get_cell(o->columns[i], row, arg);
+        struct cell cell = get_cell(o->columns[i], row, NULL);
         enum cell_colour colour = cell_colour(&style->cell, &cell);
         bool paint = style->colour && colour != CELL_PLAIN;
         if (cell.kind == CELL_NULL)

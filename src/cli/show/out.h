@@ -11,6 +11,7 @@
 #include "base/buf.h"
 #include "base/column.h"
 #include "base/err.h"
+#include "base/mem.h"
 #include "cli/show/cell.h"
 
 #include <stdbool.h>
@@ -54,27 +55,39 @@ struct out_style {
     struct cell_style cell;
 };
 
-/* Begins an output of the columns `names` ("id,tag,due"; NULL: all) of table[0..count-1]. arg goes
- * to the getters. OUT_ID prints table[0] alone. ERR_USAGE if a name is not in the table. */
+/* Columns, and which of them are shown ("id,tag,due"; NULL: all). The strings are borrowed. */
+struct out_table {
+    const struct column *columns;
+    size_t count;
+    const char *shown; /* in a table */
+    /* A table that is too wide for the terminal leaves these columns out, the first one first,
+     * before texts are cut to less than a third of the terminal, or half of it in the first column;
+     * names that are not shown are ignored. NULL: none */
+    const char *drop;
+    const char *names; /* in every format; NULL: as `shown` has it */
+};
+#define OUT_OF(table, ...)                                                                         \
+    (&(const struct out_table){.columns = (table), .count = MEM_COUNT(table), __VA_ARGS__})
+
+/* Begins an output. arg goes to the getters. OUT_ID prints the first column alone. ERR_USAGE if a
+ * name is not in the table. */
 struct out;
-int out_new(struct out **ret, const struct out_style *style, const struct column *table,
-            size_t count, const char *names, const void *arg, struct err *err)
+int out_new(struct out **ret, const struct out_style *style, const struct out_table *t,
+            const void *arg, struct err *err) __attribute__((warn_unused_result));
+/* A whole output: rows[0..count-1], each of that size. */
+int out_all(const struct out_style *style, const struct out_table *t, const void *arg,
+            const void *rows, size_t size, size_t count, struct err *err)
     __attribute__((warn_unused_result));
-/* A table that is too wide for the terminal leaves these columns out ("cancelled,done"), the first
- * one first, before texts are cut to less than a third of the terminal, or half of it in the first
- * column. To be called before the first row. Names that are not shown are ignored. */
-void out_may_drop(struct out *o, const char *names);
 void out_row(struct out *o, const void *row);
 /* Writes pending rows and the end of the output, and frees it; NULL is fine. Returns rc. If rc is
  * an error, rows may be missing: then JSON is left without its end, so that no program takes it for
  * all there is, and without a row nothing at all is written, not even a heading. */
 int out_end(struct out *o, int rc);
 
-/* One thing, complete: `name  value` lines in a table, else one JSON object or one TSV row. names
- * as in out_new (JSON: always all). */
+/* One thing, with all columns: `name  value` lines in a table, else one JSON object or one TSV row.
+ */
 int out_record(const struct out_style *style, const struct column *table, size_t count,
-               const char *names, const void *row, const void *arg, struct err *err)
-    __attribute__((warn_unused_result));
+               const void *row, struct err *err) __attribute__((warn_unused_result));
 /* `"name":value,...` of all columns, without braces: for objects that hold more than a row. */
 void out_put_members(struct buf *b, const struct cell_style *style, const struct column *table,
                      size_t count, const void *row, const void *arg);

@@ -3,9 +3,11 @@
  */
 #include "cli/show/spark.h"
 
+#include <inttypes.h>
 #include <sys/param.h>
 
 #define LEVELS 8
+#define BAR_WIDTH 24
 
 void spark_line(struct buf *b, const uint64_t *values, size_t count)
 {
@@ -21,10 +23,11 @@ void spark_line(struct buf *b, const uint64_t *values, size_t count)
     }
 }
 
-void spark_bar(struct buf *b, uint64_t value, uint64_t most, unsigned width)
+/* Appends a bar whose length is to BAR_WIDTH as value is to most, in eighths of a character. */
+static void put_bar(struct buf *b, uint64_t value, uint64_t most)
 {
     static const char *const parts[] = {"", "▏", "▎", "▍", "▌", "▋", "▊", "▉"};
-    double length = most ? (double)MIN(value, most) / (double)most * width * LEVELS : 0;
+    double length = most ? (double)MIN(value, most) / (double)most * BAR_WIDTH * LEVELS : 0;
     unsigned eighths = MAX((unsigned)(length + 0.5), value ? 1U : 0U);
 
     for (unsigned i = 0; i < eighths / LEVELS; i++)
@@ -32,18 +35,30 @@ void spark_bar(struct buf *b, uint64_t value, uint64_t most, unsigned width)
     buf_str(b, parts[eighths % LEVELS]);
 }
 
-void spark_set(struct cell *ret, struct buf *list, const struct buf *plot, const uint64_t *values,
-               size_t count)
+static void set(struct cell *ret, const uint64_t *values, size_t count, uint64_t most, bool bar)
 {
-    buf_reset(list);
-    buf_chr(list, '[');
-    for (size_t i = 0; i < count; i++) {
-        buf_str(list, i ? "," : "");
-        buf_u64(list, values[i]);
-    }
-    buf_chr(list, ']');
-    ret->kind = CELL_JSON;
-    ret->text = list->data;
-    ret->len = list->len;
-    ret->people = plot->data;
+    static struct buf plot, list;
+
+    buf_reset(&plot);
+    buf_str(&plot, "");
+    if (bar)
+        put_bar(&plot, *values, most);
+    else
+        spark_line(&plot, values, count);
+    buf_reset(&list);
+    for (size_t i = 0; i < count; i++)
+        buf_printf(&list, i ? ",%" PRIu64 : "[%" PRIu64, values[i]);
+    buf_str(&list, count ? "]" : "[]");
+    *ret =
+        (struct cell){.kind = CELL_JSON, .text = list.data, .len = list.len, .people = plot.data};
+}
+
+void spark_set_line(struct cell *ret, const uint64_t *values, size_t count)
+{
+    set(ret, values, count, 0, false);
+}
+
+void spark_set_bar(struct cell *ret, const uint64_t *value, uint64_t most)
+{
+    set(ret, value, 1, most, true);
 }

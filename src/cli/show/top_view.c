@@ -171,7 +171,7 @@ static unsigned numbers_width(unsigned width)
 /* Whole names if the reasons still have some room. */
 static unsigned tag_width(const struct top_data *d, unsigned width)
 {
-    struct buf safe = BUF_INIT;
+    BUF_LOCAL struct buf safe = BUF_INIT;
     size_t most = TAG_MIN;
 
     for (size_t i = 0; i < d->count; i++) {
@@ -179,7 +179,6 @@ static unsigned tag_width(const struct top_data *d, unsigned width)
         text_escape(&safe, d->tags[i].name, strlen(d->tags[i].name), 0);
         most = MAX(most, text_width(safe.data ? safe.data : "", safe.len));
     }
-    buf_done(&safe);
     unsigned numbers = numbers_width(width);
     unsigned room = width > numbers + TAG_MIN ? width - numbers : TAG_MIN;
     if (room > 60)

@@ -11,6 +11,7 @@
 #include "cli/show/body.h"
 #include "store/schema/routines.h"
 
+#include "base/mem.h"
 #include "base/text.h"
 #include "base/when.h"
 
@@ -138,8 +139,7 @@ static int report(struct cmd_context *c, const struct task_new *t, const struct 
 {
     if (c->style.format == OUT_TABLE)
         c->style.format = OUT_ID;
-    int rc =
-        out_record(&c->style, columns, sizeof columns / sizeof columns[0], NULL, added, NULL, err);
+    int rc = out_record(&c->style, columns, sizeof columns / sizeof columns[0], added, err);
     if (rc == 0 && (rc = out_flush(err)) < 0) /* so that nobody adds it again */
         err_prefix(err, "task %" PRIu64 " was %s, but", added->task.id, added->result);
     if (rc < 0)
@@ -170,8 +170,8 @@ static int report_dry_run(struct cmd_context *c, const struct task_new *t, struc
     if (t->expected_at == TASK_TIME_NONE)
         added.task.expected_at = c->now_at + t->delay_ms;
     /* there is no id */
-    int rc = out_record(&c->style, columns + 1, sizeof columns / sizeof columns[0] - 1, NULL,
-                        &added, NULL, err);
+    int rc =
+        out_record(&c->style, columns + 1, sizeof columns / sizeof columns[0] - 1, &added, err);
     if (rc == 0)
         rc = out_flush(err);
     if (rc == 0)
@@ -191,7 +191,7 @@ static int add_one(struct cmd_context *c, const struct add_values *v, struct err
     struct task_new t;
     BUF_LOCAL struct buf body = BUF_INIT;
     struct added added = {.result = "added"};
-    struct act act = {.actor = NULL};
+    LOCAL_BY(act_done) struct act act = {.actor = NULL};
     const enum key_conflict on_conflict = conflict_of(v);
     int rc = make_task(c, v, &body, &t, err);
 
@@ -223,7 +223,6 @@ static int add_one(struct cmd_context *c, const struct add_values *v, struct err
         cmd_wake(c, distance(&t, &added.task));
     rc = report(c, &t, &added, err);
 out:
-    act_done(&act);
     return rc;
 }
 
@@ -314,10 +313,9 @@ const struct cmd cmd_add = {
         "those named by a first line that begins with \"tag\"; \\t \\n \\r \\\\ and \\xHH "
         "stand for bytes. CSV has the columns that its first line names. Lines are added in chunks of up to " TEXT_OF(
             TASK_CHUNK_ROWS) " lines, each whole or not at all.",
-    CMD_OPTIONS(options),
+    CMD_OPTIONS(options, add_values),
     .exclusive = "in at, expires expires-at, sql dry-run",
     .requires = "skip from, format from, over from",
-    .values_size = sizeof(struct add_values),
     .min_operands = 0,
     .max_operands = 2,
     .level = CMD_NOTHING,

@@ -91,7 +91,7 @@ static int put_rows(struct cmd_context *c, const struct judge_rows *rows, const 
                     const char *names, struct err *err)
 {
     struct out *out;
-    int rc = out_new(&out, &c->style, columns, sizeof columns / sizeof columns[0], names, c, err);
+    int rc = out_new(&out, &c->style, OUT_OF(columns, names), c, err);
 
     for (size_t i = 0; rc == 0 && i < rows->count; i++)
         if (!kind || strcmp(rows->items[i].kind, kind) == 0)
@@ -227,9 +227,8 @@ const struct cmd cmd_bench = {
         "of the time: run it at a quiet hour. It writes up to about 100 MB, which also go to the binary log and to replicas.\n"
         "It adds, claims and settles tasks as dq and dqd do, starts processes, and runs the dqd beside dq or in PATH. The handlers "
         "do nothing: the figures show what dq leaves to yours.",
-    CMD_OPTIONS(options),
+    CMD_OPTIONS(options, bench_values),
     .exclusive = "clean for, clean database",
-    .values_size = sizeof(struct bench_values),
     .level = CMD_NOTHING,
     .formats = OUT_NO_ID,
     .examples = "dq bench --for 30s",

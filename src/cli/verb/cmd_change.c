@@ -11,9 +11,8 @@
 
 /* request: as struct change_request has it. */
 #define CHANGE(...)                                                                                \
-    .group = "change", .values_size = sizeof(struct change_values), .max_operands = -1,            \
-    .level = CMD_SCHEMA, .formats = OUT_NO_ID, .run = change_run,                                  \
-    .request = &(const struct change_request)                                                      \
+    .group = "change", .max_operands = -1, .level = CMD_SCHEMA, .formats = OUT_NO_ID,              \
+    .run = change_run, .request = &(const struct change_request)                                   \
     {                                                                                              \
         __VA_ARGS__                                                                                \
     }
@@ -31,7 +30,7 @@ const struct cmd cmd_cancel = {
     .summary = "cancel pending and running tasks; running handlers are killed",
     .usage = "ID...\n--key KEY [--tag GLOB]\n[FILTER]... [--dry-run] [-y]",
     .details = CHANGE_DETAILS,
-    CMD_OPTIONS(plain),
+    CMD_OPTIONS(plain, change_values),
     .examples = "dq cancel 17 18\n"
                 "dq cancel --key order-4711\n"
                 "dq cancel -t \"mail.*\" -s pending --since 10m --dry-run",
@@ -44,7 +43,7 @@ const struct cmd cmd_retry = {
     .usage =
         "ID... [--in D | --at TIME] [--over D]\n[FILTER]... [--in D | --at TIME] [--over D] [--dry-run] [-y]",
     .details = "A filter without --status selects failed tasks only.\n" CHANGE_DETAILS,
-    CMD_OPTIONS(again),
+    CMD_OPTIONS(again, change_values),
     .exclusive = "in at",
     .examples = "dq retry 17\n"
                 "dq retry -t \"mail.*\" -s failed --since 1d --in 10m",
@@ -57,7 +56,7 @@ const struct cmd cmd_reschedule = {
     .usage =
         "ID... {--in D | --at TIME} [--over D]\n[FILTER]... {--in D | --at TIME} [--over D] [--dry-run] [-y]",
     .details = "The time at which a task expires moves along.\n" CHANGE_DETAILS,
-    CMD_OPTIONS(timed),
+    CMD_OPTIONS(timed, change_values),
     .exclusive = "in at",
     .examples = "dq reschedule 17 --in 2h\n"
                 "dq reschedule -t report.daily --at \"next monday 6am\"",
@@ -70,7 +69,7 @@ const struct cmd cmd_run_now = {
     .usage = "ID... [--over D]\n[FILTER]... [--over D] [--dry-run] [-y]",
     .details =
         "A task that expires does not any more. To run finished tasks again, use dq retry.\n" CHANGE_DETAILS,
-    CMD_OPTIONS(spread),
+    CMD_OPTIONS(spread, change_values),
     .examples = "dq run-now 17\n"
                 "dq run-now -t report.daily",
 };
@@ -83,7 +82,7 @@ const struct cmd cmd_delete = {
     .usage = "ID...\n[FILTER]... [--dry-run] [-y]",
     .details =
         "Pending and running tasks must be cancelled first, with dq cancel.\n" CHANGE_DETAILS,
-    CMD_OPTIONS(plain),
+    CMD_OPTIONS(plain, change_values),
     .examples = "dq delete 17\n"
                 "dq delete -t \"test.*\" -s done,failed -y",
 };

@@ -380,7 +380,7 @@ static int count(struct cmd_context *c, const struct check_values *v, const stru
 static int look(struct cmd_context *c, const struct check_values *v, const struct limits *limits,
                 struct finding *f, struct err *err)
 {
-    struct fleet fleet = {0};
+    LOCAL_BY(fleet_done) struct fleet fleet = {0};
     struct tag_info *tags = NULL;
     struct numbers n = {.most_running_ms = v->max_running_ms};
     size_t tag_count = 0;
@@ -415,7 +415,6 @@ static int look(struct cmd_context *c, const struct check_values *v, const struc
     else if (rc == 0)
         put_line(f, limits, &n, &fleet);
     tag_store_free(tags, tag_count);
-    fleet_done(&fleet);
     return rc;
 }
 
@@ -472,8 +471,7 @@ const struct cmd cmd_check = {
         "Exits with 0 if all is well, 1 for a warning, 2 if it is critical, 3 if that is unknown. Always critical: no dqd is "
         "alive, or none serves a tag that has due tasks. A warning: a tag rests because its handler cannot be started, or "
         "the server refuses to change its tasks, or takes long. Paused tags are not late.",
-    CMD_OPTIONS(options),
-    .values_size = sizeof(struct check_values),
+    CMD_OPTIONS(options, check_values),
     .level = CMD_NOTHING,
     .reads_only = true,
     .formats = OUT_BIT(OUT_TABLE) | OUT_BIT(OUT_JSON),

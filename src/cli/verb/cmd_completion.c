@@ -122,8 +122,7 @@ const struct cmd cmd_completion = {
         "The script asks dq completion --line for words: verbs, options, their values, and tags, ids "
         "and keys that are in the database, if it answers at once.\n"
         "Names with characters that are special to a shell are left out.",
-    CMD_OPTIONS(options),
-    .values_size = sizeof(struct completion_values),
+    CMD_OPTIONS(options, completion_values),
     .max_operands = -1,
     .level = CMD_NOTHING,
     .reads_only = true,

@@ -1,10 +1,7 @@
 /*
  * cmd_doctor.c - dq doctor: what is wrong with this installation, and how to mend it.
  */
-#include "cli/judge/doctor_fleet.h"
-#include "cli/judge/doctor_host.h"
-#include "cli/judge/doctor_queue.h"
-#include "cli/judge/doctor_server.h"
+#include "cli/judge/doctor.h"
 #include "cli/line/verbs.h"
 
 #include "base/when.h"
@@ -19,7 +16,7 @@ struct doctor_values {
 static const struct check {
     const char *name;
     enum doctor_stage needs;
-    void (*run)(struct doctor *d, struct doctor_finding *f);
+    doctor_check *run;
 } checks[] = {
     /* clang-format off */
     {"configuration", DOCTOR_NOTHING, doctor_host_configuration},
@@ -37,8 +34,8 @@ static const struct check {
     {"statements", DOCTOR_TABLES, doctor_queue_plans},
     {"tasks", DOCTOR_TABLES, doctor_queue_rows},
     {"dqd", DOCTOR_TABLES, doctor_queue_dqds},
-    {"tags", DOCTOR_TABLES, doctor_fleet_tags},
-    {"starts", DOCTOR_TABLES, doctor_fleet_starts},
+    {"tags", DOCTOR_TABLES, doctor_queue_tags},
+    {"starts", DOCTOR_TABLES, doctor_queue_starts},
     /* clang-format on */
 };
 
@@ -84,14 +81,15 @@ static int run(struct cmd_context *c, const void *values, struct err *err)
 
     (void)!cmd_open(c, CMD_CONF, &(struct err){0}); /* how tables look; the first check says more */
     c->style.no_header = c->style.format == OUT_TABLE;
-    int rc = out_new(&out, &c->style, columns, sizeof columns / sizeof columns[0], NULL, NULL, err);
+    int rc = out_new(&out, &c->style, OUT_OF(columns), NULL, err);
     if (rc < 0)
         return rc;
     for (size_t i = 0; i < sizeof checks / sizeof checks[0]; i++) {
         struct row row = {&checks[i], {DOCTOR_OK, BUF_INIT}};
         if (d.stage < checks[i].needs)
             continue;
-        checks[i].run(&d, &row.finding);
+        if (checks[i].run(&d, &row.finding, err) < 0)
+            doctor_find_failed(&row.finding, err);
         out_row(out, &row);
         c->exit_status = MAX(c->exit_status, statuses[row.finding.verdict]);
         buf_done(&row.finding.text);
@@ -117,8 +115,7 @@ const struct cmd cmd_doctor = {
         "unknown, if the check could not be made. Changes nothing. A check is skipped if an "
         "earlier one on which it depends has failed. Exit status: 2 if something is bad, 1 with a "
         "warning, else 0.",
-    CMD_OPTIONS(options),
-    .values_size = sizeof(struct doctor_values),
+    CMD_OPTIONS(options, doctor_values),
     .level = CMD_NOTHING,
     .reads_only = true,
     .pages = true,

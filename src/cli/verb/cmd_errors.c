@@ -112,9 +112,8 @@ static const struct column columns[] = {
     OUT_GET("sampled", BOOL, 0, get_sampled),
     OUT_GET("retry", TEXT, 0, get_retry),
 };
-#define COLUMN_COUNT (sizeof columns / sizeof columns[0])
-#define TABLE_COLUMNS "tag,error,failures,failed,retrying,first,last,id"
-#define TABLE_DROP "id,retrying,last"
+static const struct out_table *const table =
+    OUT_OF(columns, "tag,error,failures,failed,retrying,first,last,id", "id,retrying,last");
 
 /* For people: the commands, whole, below the table. */
 static void put_retries(const struct found *found)
@@ -158,8 +157,6 @@ static int answer(struct cmd_context *c, const void *values,
     const struct errors_values *v = values;
     struct found found = {.values = v};
     struct failure_filter filter = {.tag_glob = v->tag};
-    struct out *out = NULL;
-    bool people = c->style.format == OUT_TABLE;
     int64_t left_at = TASK_TIME_NONE;
     int rc = cmd_now(c, &c->style.cell.now_at, err);
     filter.since_at = c->style.cell.now_at - DEFAULT_WINDOW_HOURS * WHEN_HOUR;
@@ -176,17 +173,13 @@ static int answer(struct cmd_context *c, const void *values,
     if (rc == 0)
         rc = failure_list(c->db, &filter, failures_add, &found.failures, &left_at, err);
     found.sampled = left_at != TASK_TIME_NONE;
+    failures_sort(&found.failures);
     if (rc == 0)
-        rc = out_new(&out, &c->style, columns, COLUMN_COUNT, people ? TABLE_COLUMNS : NULL, &found,
-                     err);
+        rc = out_all(&c->style, table, &found, found.failures.items, sizeof *found.failures.items,
+                     found.failures.count, err);
     if (rc < 0)
         goto done;
-    out_may_drop(out, TABLE_DROP);
-    failures_sort(&found.failures);
-    for (size_t i = 0; i < found.failures.count; i++)
-        out_row(out, &found.failures.items[i]);
-    rc = out_end(out, rc);
-    if (people)
+    if (c->style.format == OUT_TABLE)
         put_retries(&found);
     if (rc == 0 && !found.sampled && found.failures.count == 0)
         none_note(c, "nothing failed in that time", v->tag);
@@ -225,8 +218,7 @@ const struct cmd cmd_errors = {
     .examples = "dq errors --since 1h\n"
                 "dq errors --since yesterday --until today\n"
                 "dq errors --tag 'mail.*' -o json",
-    CMD_OPTIONS(options),
-    .values_size = sizeof(struct errors_values),
+    CMD_OPTIONS(options, errors_values),
     .level = CMD_SCHEMA,
     .reads_only = true,
     .pages = true,

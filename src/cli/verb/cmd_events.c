@@ -81,7 +81,6 @@ static void get_detail(const void *row, const void *arg, struct cell *ret)
 
 #define COLUMN_ROW(sql, ...) COLUMN(event_row, NULL, __VA_ARGS__),
 static const struct column columns[] = {EVENT_STORE_COLUMNS(COLUMN_ROW)};
-#define COLUMN_COUNT (sizeof columns / sizeof columns[0])
 
 /* most 0: all lines. */
 static size_t first_line(const struct history *h, size_t most)
@@ -91,13 +90,9 @@ static size_t first_line(const struct history *h, size_t most)
 
 static int print(struct cmd_context *c, const struct history *h, size_t most, struct err *err)
 {
-    struct out *out;
-    int rc = out_new(&out, &c->style, columns, COLUMN_COUNT, NULL, &c->style, err);
-    if (rc < 0)
-        return rc;
-    for (size_t i = first_line(h, most); i < h->count; i++)
-        out_row(out, &h->lines[i]);
-    return out_end(out, 0);
+    size_t first = first_line(h, most);
+    return out_all(&c->style, OUT_OF(columns), &c->style, h->lines + first, sizeof *h->lines,
+                   h->count - first, err);
 }
 
 /* The least whole minutes, hours or days of which the span has not too many. */
@@ -138,7 +133,7 @@ static bool is_new(uint64_t key, uint64_t count, int64_t at, void *arg)
 static int look(struct cmd_context *c, struct history_ask *ask, struct following *f,
                 struct err *err)
 {
-    struct history h;
+    LOCAL_BY(history_done) struct history h = {0};
     c->now_at = TASK_TIME_NONE;
     int rc = cmd_now(c, &ask->now_at, err);
     if (rc < 0)
@@ -158,7 +153,6 @@ static int look(struct cmd_context *c, struct history_ask *ask, struct following
     f->said |= partial;
     if (rc == 0)
         ask->since_at = MAX(ask->since_at, f->oldest_at);
-    history_done(&h);
     seen_age(&f->printed, ask->now_at, 4 * FOLLOW_WINDOW_MS);
     seen_age(&f->once, ask->now_at, 4 * FOLLOW_WINDOW_MS);
     return rc;
@@ -214,7 +208,7 @@ static int print_one(struct cmd_context *c, const struct events_values *v, struc
 {
     MEM_LOCAL uint64_t *ids = NULL;
     size_t count = 0;
-    struct history h = {.count = 0};
+    LOCAL_BY(history_done) struct history h = {.count = 0};
     if (v->since.text || v->until.text || (v->tag && !v->key) || v->who || v->follow)
         return err_set(err, ERR_USAGE, "the events of one task are all shown: leave out %s",
                        v->follow ? "-f" : "the filter");
@@ -230,7 +224,6 @@ static int print_one(struct cmd_context *c, const struct events_values *v, struc
         rc = print(c, &h, v->limit > 0 ? (size_t)v->limit : 0, err);
     if (rc == 0 && h.count == 0)
         none_note(c, "no event of the task matches", NULL);
-    history_done(&h);
     return rc;
 }
 
@@ -243,7 +236,7 @@ static int run(struct cmd_context *c, const void *values, struct err *err)
         return print_one(c, v, err);
     struct history_ask ask = {
         .tag_glob = v->tag, .who_glob = v->who, .events = v->event, .acts = v->acts, .most = MOST};
-    struct history h;
+    LOCAL_BY(history_done) struct history h = {0};
     if (v->follow && c->style.format == OUT_JSON)
         return err_set(err, ERR_USAGE, "-f cannot be combined with -o json; use -o ndjson");
     int rc = cmd_now(c, &ask.now_at, err);
@@ -272,7 +265,6 @@ static int run(struct cmd_context *c, const void *values, struct err *err)
         cmd_note(
             c, "only the newest %d events and failures of that time were read; give a shorter one",
             MOST);
-    history_done(&h);
     return rc;
 }
 
@@ -306,8 +298,7 @@ const struct cmd cmd_events = {
         "task: its attempts, and the acts that changed it. [retention] in dq.ini says how long each is kept.",
     .examples =
         "dq events 17\ndq events --since 2h --tag 'mail.*'\ndq events --who 'alice@*' -n 20\ndq events -f",
-    CMD_OPTIONS(options),
-    .values_size = sizeof(struct events_values),
+    CMD_OPTIONS(options, events_values),
     .exclusive = "follow until",
     .max_operands = 1,
     .level = CMD_SCHEMA,

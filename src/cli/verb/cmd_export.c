@@ -221,8 +221,7 @@ const struct cmd cmd_export = {
         "attempt. The table is read in steps and without locks, so a task that changes meanwhile "
         "is written in its old or its new state. The last line has the numbers of tasks and "
         "attempts.",
-    CMD_OPTIONS(options),
-    .values_size = sizeof(struct export_values),
+    CMD_OPTIONS(options, export_values),
     .level = CMD_SCHEMA,
     .reads_only = true,
     .formats = OUT_BIT(OUT_NDJSON) | OUT_BIT(OUT_TABLE),

@@ -14,7 +14,6 @@
 
 #define DEFAULT_HOURS 24
 #define STEPS_MOST 1500
-#define BAR_WIDTH 30
 
 static const char *const by_names[] = {"minute", "hour", NULL};
 static const int64_t by_ms[] = {WHEN_MINUTE, WHEN_HOUR};
@@ -61,12 +60,7 @@ OUT_GETTER(herd_time)
 
 OUT_GETTER(trend)
 {
-    static struct buf line, list;
-
-    buf_reset(&line);
-    buf_str(&line, "");
-    spark_bar(&line, ROW->step.tasks, ROW->most, BAR_WIDTH);
-    spark_set(ret, &list, &line, &ROW->step.tasks, 1);
+    spark_set_bar(ret, &ROW->step.tasks, ROW->most);
 }
 
 static const struct column columns[] = {
@@ -78,7 +72,8 @@ static const struct column columns[] = {
     OUT_GET("herd_time", TIME, 0, get_herd_time),
     OUT_FIELD(row, "herd_tag", TEXT, step.herd_tag, COLUMN_NARROW),
 };
-#define TABLE_COLUMNS "time,tasks,trend,herd,herd_time,herd_tag"
+static const struct out_table *const table =
+    OUT_OF(columns, "time,tasks,trend,herd,herd_time,herd_tag", "trend,herd_time");
 
 static int put(const struct cmd_context *c, const struct forecast *f, int64_t step_ms,
                struct err *err)
@@ -86,12 +81,10 @@ static int put(const struct cmd_context *c, const struct forecast *f, int64_t st
     struct row row = {
         .step = {.tasks = f->due, .sampled = f->due_sampled}, .at = TASK_TIME_NONE, .most = f->due};
     struct out *out;
-    int rc = out_new(&out, &c->style, columns, sizeof columns / sizeof columns[0],
-                     c->style.format == OUT_TABLE ? TABLE_COLUMNS : NULL, NULL, err);
+    int rc = out_new(&out, &c->style, table, NULL, err);
 
     if (rc < 0)
         return rc;
-    out_may_drop(out, "trend,herd_time");
     for (size_t i = 0; i < f->count; i++)
         row.most = MAX(row.most, f->steps[i].tasks);
     out_row(out, &row);
@@ -144,8 +137,7 @@ const struct cmd cmd_forecast = {
     .details = "A herd is " TEXT_OF(
         FORECAST_HERD) " tasks or more of one tag in one second; the largest one of each step is shown. If tasks "
                        "are many, numbers are estimates: marked with ~, in json with sampled.",
-    CMD_OPTIONS(options),
-    .values_size = sizeof(struct forecast_values),
+    CMD_OPTIONS(options, forecast_values),
     .level = CMD_SCHEMA,
     .reads_only = true,
     .pages = true,

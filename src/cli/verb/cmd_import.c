@@ -347,8 +347,7 @@ const struct cmd cmd_import = {
         "the key. If lines are missing at the end, a note says so; with --complete that is an "
         "error: a file is then not imported at all, and other input only up to the last complete "
         "chunk. Pending tasks that are due run at once: pause their tags first if they must not.",
-    CMD_OPTIONS(options),
-    .values_size = sizeof(struct import_values),
+    CMD_OPTIONS(options, import_values),
     .max_operands = 1,
     .level = CMD_SCHEMA,
     .formats = OUT_BIT(OUT_TABLE) | OUT_BIT(OUT_JSON) | OUT_BIT(OUT_NDJSON),

@@ -6,6 +6,8 @@
 #include "store/schema/routines.h"
 #include "store/schema/schema_migrate.h"
 
+#include "base/mem.h"
+
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -107,8 +109,7 @@ static int print_plan(struct cmd_context *c, bool routines, struct err *err)
     struct plan p = {.c = c};
     int from = 0;
 
-    int rc =
-        out_new(&p.out, &c->style, columns, sizeof columns / sizeof columns[0], NULL, NULL, err);
+    int rc = out_new(&p.out, &c->style, OUT_OF(columns), NULL, err);
     if (rc < 0)
         return rc;
     rc = schema_migrate_plan(c->db, print_step, &p, &from, err);
@@ -155,13 +156,12 @@ static void record(struct cmd_context *c, int from)
 {
     struct err why = {0};
     char text[64];
-    struct act act;
+    LOCAL_BY(act_done) struct act act = {0};
     act_init(&act, c, NULL, 0);
     snprintf(text, sizeof text, "schema version %d to %d", from, schema_latest);
     act.event.arguments = text;
     if (event_store_add(c->db, &act.event, NULL, 0, &why) < 0)
         cmd_note(c, "dq events does not show this: %s", why.text);
-    act_done(&act);
 }
 
 static int run(struct cmd_context *c, const void *values, struct err *err)
@@ -219,9 +219,8 @@ const struct cmd cmd_init = {
         "Can be run at any time, also several times at once, while dq and dqd of this and of the "
         "previous version work. If it is interrupted, the next run continues its work. Creates "
         "the database if it does not exist and the account may create it.",
-    CMD_OPTIONS(options),
+    CMD_OPTIONS(options, init_values),
     .exclusive = "plan print-sql",
-    .values_size = sizeof(struct init_values),
     .max_operands = 1,
     .level = CMD_NOTHING,
     .formats = OUT_BIT(OUT_TABLE) | OUT_BIT(OUT_JSON) | OUT_BIT(OUT_NDJSON),

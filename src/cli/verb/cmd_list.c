@@ -10,7 +10,6 @@
 #include "cli/line/verbs.h"
 #include "cli/line/live.h"
 #include "cli/show/task_columns.h"
-#include "store/ask/task_count.h"
 
 #include <inttypes.h>
 #include <string.h>
@@ -52,11 +51,8 @@ static int print_columns(void)
     return 0;
 }
 
-/* columns NULL: all */
 static bool names_body(const char *columns)
 {
-    if (!columns)
-        return true;
     for (const char *s = columns; s; s = strchr(s, ',') ? strchr(s, ',') + 1 : NULL) {
         if (strcspn(s, ",") == 4 && memcmp(s, "body", 4) == 0)
             return true;
@@ -126,7 +122,7 @@ static int note_rest(struct cmd_context *c, const struct list_values *v, const b
     static const char *const names[PART_COUNT] = {"running", "late", "next", "paused"};
     BUF_LOCAL struct buf cut = BUF_INIT;
     uint64_t failed = 0;
-    int rc = task_count(c->db, TASK_BIT(TASK_FAILED), FAILED_MOST + 1, &failed, err);
+    int rc = task_list_count(c->db, TASK_BIT(TASK_FAILED), FAILED_MOST + 1, &failed, err);
     for (int part = 0; part < PART_COUNT; part++)
         if (more[part])
             buf_printf(&cut, "%s%s", cut.len ? ", " : "", names[part]);
@@ -179,12 +175,6 @@ static int list_overview(struct cmd_context *c, const struct list_values *v, str
 
 /* ---- with a filter, or for programs ---- */
 
-/* Short rows for people, complete ones for programs: `dq add --from` reads them. */
-static const char *shown_columns(const struct cmd_context *c, const struct list_values *v)
-{
-    return v->columns ? v->columns : c->style.format == OUT_TABLE ? TABLE_COLUMNS : NULL;
-}
-
 static bool is_overview(const struct cmd_context *c, const struct list_values *v)
 {
     return c->style.format == OUT_TABLE && !v->select.statuses && !select_given(&v->select) &&
@@ -224,13 +214,16 @@ static int answer(struct cmd_context *c, const struct list_values *v, size_t lim
     f.limit = limit && (size_t)MAX(v->limit, 0) != limit ? limit + 1 : limit;
     f.search = f.limit ? &search : NULL;
     f.unordered = &unordered;
-    const char *columns = shown_columns(c, v);
-    rc = out_new(&l.out, &c->style, task_columns, task_column_count, columns, &arg, err);
+    const struct out_table table = {task_columns, task_column_count, TABLE_COLUMNS,
+                                    v->columns               ? NULL
+                                    : f.statuses & TASK_LIVE ? LIVE_DROP
+                                                             : FINISHED_DROP,
+                                    v->columns};
+    rc = out_new(&l.out, &c->style, &table, &arg, err);
     if (rc < 0)
         return rc;
-    if (!v->columns)
-        out_may_drop(l.out, f.statuses & TASK_LIVE ? LIVE_DROP : FINISHED_DROP);
-    bool bodies = c->style.format != OUT_ID && names_body(columns);
+    bool bodies = v->columns ? names_body(v->columns) && c->style.format != OUT_ID
+                             : c->style.format != OUT_ID && c->style.format != OUT_TABLE;
     if (is_overview(c, v)) {
         rc = list_overview(c, v, l.out, &arg, limit, bodies, err);
     } else {
@@ -311,8 +304,7 @@ const struct cmd cmd_list = {
         "formats for programs, lists pending, running and failed tasks, with --sort late pending and with --sort "
         "finished finished ones, unless --status is given. -o id prints only ids, for "
         "pipes.",
-    CMD_OPTIONS(options),
-    .values_size = sizeof(struct list_values),
+    CMD_OPTIONS(options, list_values),
     .level = CMD_NOTHING,
     .reads_only = true,
     .pages = true,

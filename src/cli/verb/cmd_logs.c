@@ -125,7 +125,7 @@ static int print_recorded(struct logs *l, uint32_t number, bool *ret_known, stru
 static int print_stored(struct logs *l, struct err *err)
 {
     bool known = false;
-    struct task t;
+    LOCAL_BY(task_done) struct task t = {0};
 
     task_init(&t);
     int rc = task_get(l->c->db, l->id, &t, err);
@@ -135,7 +135,6 @@ static int print_stored(struct logs *l, struct err *err)
         rc = print_recorded(l, t.attempt, &known, err);
     if (rc == 0 && !t.output_size && !known)
         note_no_output(l, t.attempt);
-    task_done(&t);
     return rc;
 }
 
@@ -343,8 +342,7 @@ const struct cmd cmd_logs = {
     .examples = "dq logs 17\n"
                 "dq logs -f 17\n"
                 "dq logs 17 --attempt 2",
-    CMD_OPTIONS(options),
-    .values_size = sizeof(struct logs_values),
+    CMD_OPTIONS(options, logs_values),
     .min_operands = 1,
     .max_operands = 1,
     .instead = "key",

@@ -9,6 +9,7 @@
 #include "store/fleet/tag_pause.h"
 
 #include "base/json.h"
+#include "base/mem.h"
 #include "base/text.h"
 #include "base/when.h"
 
@@ -62,7 +63,7 @@ static int run(struct cmd_context *c, const void *values, struct err *err)
     int64_t until_at = v->for_ms >= 0 ? TASK_TIME_NONE : INT64_MAX;
     int64_t now_at;
     BUF_LOCAL struct buf end = BUF_INIT, word = BUF_INIT;
-    struct act act;
+    LOCAL_BY(act_done) struct act act = {0};
     size_t chars;
     if (v->for_ms == 0)
         return err_set(err, ERR_USAGE, "--for must be longer than 0; use dq resume to end a pause");
@@ -80,7 +81,6 @@ static int run(struct cmd_context *c, const void *values, struct err *err)
     act_init(&act, c, NULL, 0);
     act.event.tag = tag;
     rc = tag_pause_begin(c->db, &act.event, until_at, v->for_ms, v->reason, err);
-    act_done(&act);
     if (rc < 0)
         return rc;
     put_end(&end, v, until_at);
@@ -104,9 +104,8 @@ const struct cmd cmd_pause = {
     .group = "change",
     .summary = "stop starting tasks of a tag",
     .usage = "TAG [--for D | --until TIME] [--reason TEXT]",
-    CMD_OPTIONS(options),
+    CMD_OPTIONS(options, pause_values),
     .exclusive = "for until",
-    .values_size = sizeof(struct pause_values),
     .min_operands = 1,
     .max_operands = 1,
     .level = CMD_SCHEMA,

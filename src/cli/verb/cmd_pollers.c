@@ -6,6 +6,8 @@
 #include "cli/line/verbs.h"
 #include "store/fleet/poller_store.h"
 
+#include "base/mem.h"
+
 #include <inttypes.h>
 #include <stdio.h>
 
@@ -27,9 +29,10 @@ OUT_GETTER(alive)
         ret->people = "quiet";
 }
 
-#define TABLE_COLUMNS "host,pid,mode,slots,running,started,last_seen,version,alive"
 #define COLUMN_ROW(sql, ...) COLUMN(poller_info, NULL, __VA_ARGS__),
 static const struct column columns[] = {POLLER_STORE_COLUMNS(COLUMN_ROW)};
+static const struct out_table *const table =
+    OUT_OF(columns, "host,pid,mode,slots,running,started,last_seen,version,alive", "started,mode");
 
 /* ---- with -v: a row for each handler ---- */
 
@@ -84,18 +87,15 @@ static const struct column served_columns[] = {
     SERVED_FIELD("digest", CHARS, digest, 0),
 };
 /* clang-format on */
-#define SERVED_COUNT (sizeof served_columns / sizeof served_columns[0])
-#define SERVED_TABLE                                                                               \
-    "host,pid,alive,handler,max_running,global_max_running,batch,max_attempts,timeout,resting,line"
-#define SERVED_DROP "max_attempts,batch,timeout,global_max_running,line"
+static const struct out_table *const served_table = OUT_OF(
+    served_columns,
+    "host,pid,alive,handler,max_running,global_max_running,batch,max_attempts,timeout,resting,line",
+    "max_attempts,batch,timeout,global_max_running,line");
 
-/* Ends the list. */
-static int end_list(struct cmd_context *c, struct out *out, size_t count)
+static void note_none(struct cmd_context *c, size_t count)
 {
-    int rc = out_end(out, 0);
-    if (rc == 0 && count == 0)
+    if (count == 0)
         none_note(c, "no dqd is alive, and none was lost within a day", NULL);
-    return rc;
 }
 
 static void put_served(struct out *out, const struct fleet *f, const struct poller_info *dqd)
@@ -115,40 +115,32 @@ static void put_served(struct out *out, const struct fleet *f, const struct poll
 
 static int list_served(struct cmd_context *c, struct err *err)
 {
-    struct fleet f;
+    LOCAL_BY(fleet_done) struct fleet f = {0};
     struct out *out;
     int rc = fleet_load(c->db, &f, err);
     if (rc == 0)
-        rc = out_new(&out, &c->style, served_columns, SERVED_COUNT,
-                     c->style.format == OUT_TABLE ? SERVED_TABLE : NULL, NULL, err);
-    if (rc == 0)
-        out_may_drop(out, SERVED_DROP);
+        rc = out_new(&out, &c->style, served_table, NULL, err);
     for (size_t i = 0; rc == 0 && i < f.count; i++)
         put_served(out, &f, &f.dqds[i]);
     if (rc == 0)
-        rc = end_list(c, out, f.count);
-    fleet_done(&f);
+        rc = out_end(out, 0);
+    if (rc == 0)
+        note_none(c, f.count);
     return rc;
 }
 
 static int run(struct cmd_context *c, const void *values __attribute__((unused)), struct err *err)
 {
     struct poller_info *pollers;
-    struct out *out;
     size_t count;
     if (c->verbose)
         return list_served(c, err);
     int rc = poller_store_list(c->db, &pollers, &count, err);
     if (rc < 0)
         return rc;
-    rc = out_new(&out, &c->style, columns, sizeof columns / sizeof columns[0],
-                 c->style.format == OUT_TABLE ? TABLE_COLUMNS : NULL, NULL, err);
+    rc = out_all(&c->style, table, NULL, pollers, sizeof *pollers, count, err);
     if (rc == 0)
-        out_may_drop(out, "started,mode");
-    for (size_t i = 0; rc == 0 && i < count; i++)
-        out_row(out, &pollers[i]);
-    if (rc == 0)
-        rc = end_list(c, out, count);
+        note_none(c, count);
     poller_store_free(pollers, count);
     return rc;
 }

@@ -7,6 +7,7 @@
 #include "cli/many/change.h"
 
 #include "base/interrupt.h"
+#include "base/mem.h"
 #include "store/ask/targets.h"
 
 #include <inttypes.h>
@@ -42,7 +43,7 @@ static int purge_status(struct cmd_context *c, const struct purge_values *v, int
                         struct purge *p, struct err *err)
 {
     struct task_filter f = {.tag_glob = v->tag, .statuses = TASK_BIT(status)};
-    struct targets old = {0};
+    LOCAL_BY(targets_done) struct targets old = {0};
     struct task_changed changed = {0};
     int64_t age_ms = v->older_than_ms >= 0 ? v->older_than_ms
                                            : retention_of(&c->conf->retention, status),
@@ -56,7 +57,6 @@ static int purge_status(struct cmd_context *c, const struct purge_values *v, int
     if (rc == 0 && !v->dry_run)
         rc = change_apply(c, &old, NULL, &p->act.event, "deleted", &changed, err);
     p->deleted += v->dry_run ? old.count : changed.changed;
-    targets_done(&old);
     return rc;
 }
 
@@ -109,8 +109,7 @@ const struct cmd cmd_purge = {
     .usage = "[--older-than D] [--status S[,S]] [--tag GLOB] [--dry-run]",
     .details =
         "Does not ask for confirmation, so that timers can run it. dqd does the same on its own, as set in [retention] of dq.ini.",
-    CMD_OPTIONS(options),
-    .values_size = sizeof(struct purge_values),
+    CMD_OPTIONS(options, purge_values),
     .level = CMD_SCHEMA,
     .formats = OUT_NO_ID,
     .examples = "dq purge --older-than 2d --dry-run\n"

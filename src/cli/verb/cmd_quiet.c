@@ -44,7 +44,7 @@ static int run(struct cmd_context *c, const void *values, struct err *err)
     const struct quiet_values *v = values;
     const char *name = c->operands[0];
     uint64_t running;
-    struct act act;
+    LOCAL_BY(act_done) struct act act = {0};
     if (v->for_ms == 0)
         return err_set(err, ERR_USAGE, "--for must be longer than 0; dq unquiet ends it");
     int rc = check(c, name, &running, err);
@@ -55,7 +55,6 @@ static int run(struct cmd_context *c, const void *values, struct err *err)
     act.event.tag = row;
     rc = tag_pause_begin(c->db, &act.event, v->for_ms >= 0 ? TASK_TIME_NONE : INT64_MAX, v->for_ms,
                          NULL, err);
-    act_done(&act);
     free(row);
     if (rc < 0)
         return rc;
@@ -76,8 +75,7 @@ const struct cmd cmd_quiet = {
     .group = "change",
     .summary = "let a dqd claim nothing; running handlers continue",
     .usage = "HOST[:PID] [--for D]",
-    CMD_OPTIONS(options),
-    .values_size = sizeof(struct quiet_values),
+    CMD_OPTIONS(options, quiet_values),
     .min_operands = 1,
     .max_operands = 1,
     .level = CMD_SCHEMA,

@@ -234,8 +234,7 @@ const struct cmd cmd_rehearse = {
     .examples = "dq rehearse 17\n"
                 "dq rehearse --tag mail.welcome --timeout 0 @body.json\n"
                 "echo hello | dq rehearse --tag mail.welcome -",
-    CMD_OPTIONS(options),
-    .values_size = sizeof(struct rehearse_values),
+    CMD_OPTIONS(options, rehearse_values),
     .requires = "key tag",
     .max_operands = 1,
     .level = CMD_CONF,

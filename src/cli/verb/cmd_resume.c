@@ -10,6 +10,7 @@
 #include "store/ask/task_change.h"
 #include "store/fleet/tag_pause.h"
 
+#include "base/mem.h"
 #include "base/text.h"
 #include "base/when.h"
 
@@ -82,7 +83,7 @@ static int resume(struct cmd_context *c, const struct resume_values *v, const st
                   struct err *err)
 {
     const char *tag = c->operands[0];
-    struct act act;
+    LOCAL_BY(act_done) struct act act = {0};
     int rc = due->count > 1 && !v->yes ? agree(c, tag, due->count, err) : 0;
 
     if (rc < 0)
@@ -93,7 +94,6 @@ static int resume(struct cmd_context *c, const struct resume_values *v, const st
         rc = spread(c, &act.event, v->over_ms, due, err);
     if (rc == 0)
         rc = tag_pause_end(c->db, &act.event, err);
-    act_done(&act);
     return rc;
 }
 
@@ -101,14 +101,13 @@ static int run(struct cmd_context *c, const void *values, struct err *err)
 {
     const struct resume_values *v = values;
     const char *tag = c->operands[0];
-    struct targets due = {0};
+    LOCAL_BY(targets_done) struct targets due = {0};
 
     int rc = task_check_wanted(tag, err);
     if (rc == 0 && v->over_ms > 0)
         rc = list_due(c, tag, &due, err);
     if (rc == 0)
         rc = v->dry_run ? print_count(due.count) : resume(c, v, &due, err);
-    targets_done(&due);
     if (rc < 0 || v->dry_run)
         return rc;
     if (rc == 0)
@@ -134,8 +133,7 @@ const struct cmd cmd_resume = {
     .usage = "TAG [--over D [--dry-run] [-y]]",
     .details =
         "Asks for confirmation if --over spreads more than one task; without a terminal, -y is required.",
-    CMD_OPTIONS(options),
-    .values_size = sizeof(struct resume_values),
+    CMD_OPTIONS(options, resume_values),
     .requires = "dry-run over",
     .min_operands = 1,
     .max_operands = 1,

@@ -32,10 +32,11 @@ static int list(struct cmd_context *c, const void *values, struct err *err)
     int rc = schedule_store_list(c->db, &filter, &all, &count, &c->style.cell.now_at, err);
     if (rc < 0)
         return rc;
-    rc = out_new(&out, &c->style, schedule_columns, schedule_column_count,
-                 c->style.format == OUT_TABLE ? TABLE_COLUMNS : NULL, &c->style.cell, err);
-    if (rc == 0)
-        out_may_drop(out, TABLE_DROP);
+    const struct out_table table = {.columns = schedule_columns,
+                                    .count = schedule_column_count,
+                                    .shown = TABLE_COLUMNS,
+                                    .drop = TABLE_DROP};
+    rc = out_new(&out, &c->style, &table, NULL, err);
     for (size_t i = 0; rc == 0 && i < count && (v->most <= 0 || shown < (size_t)v->most); i++) {
         if (is_wanted(v, &all[i])) {
             out_row(out, &all[i]);
@@ -62,8 +63,7 @@ const struct cmd cmd_schedule_list = {
     .group = "look",
     .summary = "list schedules with their next and last runs",
     .usage = "[GLOB] [OPTION...]",
-    CMD_OPTIONS(options),
-    .values_size = sizeof(struct list_values),
+    CMD_OPTIONS(options, list_values),
     .max_operands = 1,
     .level = CMD_SCHEMA,
     .reads_only = true,
@@ -81,8 +81,7 @@ const struct cmd cmd_schedule = {
     .summary = "add tasks at set times, once for all hosts, as cron does on one",
     .usage = "[list] [GLOB] [OPTION...]\nCOMMAND [ARGUMENT...]",
     .commands = commands,
-    CMD_OPTIONS(options),
-    .values_size = sizeof(struct list_values),
+    CMD_OPTIONS(options, list_values),
     .max_operands = 0,
     .level = CMD_SCHEMA,
     .reads_only = true,
@@ -94,6 +93,6 @@ const struct cmd cmd_schedule = {
                 "dq schedule\n"
                 "dq schedule export >schedules\n"
                 "dq schedule apply schedules --owner shop --prune --dry-run\n"
-        "dq schedule import-crontab shop.crontab --dry-run",
+                "dq schedule import-crontab shop.crontab --dry-run",
     .run = list,
 };

@@ -102,8 +102,7 @@ const struct cmd cmd_schedule_pause = {
     .name = "schedule pause",
     .summary = "skip the slots of schedules until they are resumed",
     .usage = "NAME... [--reason TEXT]",
-    CMD_OPTIONS(pause_options),
-    .values_size = sizeof(struct change_values),
+    CMD_OPTIONS(pause_options, change_values),
     CHANGE,
     .run = run_pause,
 };

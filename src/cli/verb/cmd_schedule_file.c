@@ -146,8 +146,7 @@ static int report(struct cmd_context *c, const struct changes *all, size_t *ret_
                   struct err *err)
 {
     struct out *out;
-    int rc = out_new(&out, &c->style, line_columns, sizeof line_columns / sizeof line_columns[0],
-                     NULL, NULL, err);
+    int rc = out_new(&out, &c->style, OUT_OF(line_columns), NULL, err);
     *ret_changed = 0;
     for (size_t i = 0; rc == 0 && i < all->count; i++) {
         const struct schedule_change *change = &all->items[i];
@@ -211,9 +210,8 @@ const struct cmd cmd_schedule_apply = {
         "A line of FILE (- is standard input) is what follows dq schedule set: NAME TAG [BODY] "
         "and options; words are quoted as in a shell. Lines that begin with # are comments. "
         "dq schedule export prints such a file.",
-    CMD_OPTIONS(apply_options),
+    CMD_OPTIONS(apply_options, apply_values),
     .requires = "prune owner",
-    .values_size = sizeof(struct apply_values),
     .min_operands = 1,
     .max_operands = 1,
     .level = CMD_SCHEMA,
@@ -252,8 +250,7 @@ const struct cmd cmd_schedule_export = {
     .group = "look",
     .summary = "print schedules as lines for dq schedule apply",
     .usage = "[GLOB] [--owner NAME]",
-    CMD_OPTIONS(export_options),
-    .values_size = sizeof(struct apply_values),
+    CMD_OPTIONS(export_options, apply_values),
     .max_operands = 1,
     .level = CMD_SCHEMA,
     .reads_only = true,

@@ -249,9 +249,8 @@ const struct cmd cmd_schedule_import_crontab = {
         "Prints a part of a handlers file, in which each command has the tag cron.NAME, and reports for "
         "each line what became of it. A line that is refused stays in its crontab; the exit status is "
         "then 1.",
-    CMD_OPTIONS(options),
+    CMD_OPTIONS(options, import_values),
     .exclusive = "user system",
-    .values_size = sizeof(struct import_values),
     .min_operands = 1,
     .max_operands = -1,
     .level = CMD_SCHEMA,

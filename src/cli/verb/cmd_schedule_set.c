@@ -126,9 +126,8 @@ const struct cmd cmd_schedule_set = {
              "NAME TAG [BODY | - | @FILE] --every D | --gap D [OPTION...]",
     .details =
         "Whatever is not given has its default, also if the schedule had something else before.",
-    CMD_OPTIONS(options),
+    CMD_OPTIONS(options, schedule_values),
     .exclusive = "cron every gap, zone every, zone gap",
-    .values_size = sizeof(struct schedule_values),
     .min_operands = 2,
     .max_operands = 3,
     .level = CMD_CONF,

@@ -71,22 +71,16 @@ static int put_table(struct cmd_context *c, const struct schedule *s,
                      const struct schedule_slot *slots, size_t count, struct err *err)
 {
     BUF_LOCAL struct buf sentence = BUF_INIT;
-    struct out *out;
     schedule_words_put_sentence(&sentence, s);
-    int rc = out_record(&c->style, schedule_columns, schedule_column_count, NULL, s, &c->style.cell,
-                        err);
+    int rc = out_record(&c->style, schedule_columns, schedule_column_count, s, err);
     if (rc < 0)
         return rc;
     out_printf("\n%s\n", sentence.data);
     if (!count)
         return 0;
     out_printf("\nlatest slots:\n");
-    rc = out_new(&out, &c->style, slot_columns, SLOT_COUNT, NULL, NULL, err);
-    if (rc == 0)
-        out_may_drop(out, "slots,missed,decided,exit,id");
-    for (size_t i = 0; rc == 0 && i < count; i++)
-        out_row(out, &slots[i]);
-    return rc == 0 ? out_end(out, 0) : rc;
+    return out_all(&c->style, OUT_OF(slot_columns, .drop = "slots,missed,decided,exit,id"), NULL,
+                   slots, sizeof *slots, count, err);
 }
 
 static int run_show(struct cmd_context *c, const void *values __attribute__((unused)),
@@ -105,8 +99,7 @@ static int run_show(struct cmd_context *c, const void *values __attribute__((unu
     else if (rc == 0 && c->style.format == OUT_TABLE)
         rc = put_table(c, &s, slots, count, err);
     else if (rc == 0)
-        rc = out_record(&c->style, schedule_columns, schedule_column_count, NULL, &s,
-                        &c->style.cell, err);
+        rc = out_record(&c->style, schedule_columns, schedule_column_count, &s, err);
     schedule_slots_free(slots, count);
     schedule_row_done(&s);
     return rc;
@@ -165,8 +158,9 @@ static int put_next(struct cmd_context *c, const struct schedule *s, const struc
     enum timetable_shift shift;
     struct out *out;
     int rc =
-        out_new(&out, &c->style, next_columns, sizeof next_columns / sizeof next_columns[0],
-                c->style.format == OUT_TABLE && !s->spread_ms ? "slot,in,note" : NULL, NULL, err);
+        out_new(&out, &c->style,
+                OUT_OF(next_columns, .shown = s->spread_ms ? "slot,in,due,note" : "slot,in,note"),
+                NULL, err);
     if (rc < 0)
         return rc;
     while (most-- > 0 && timetable_next(t, n.at, &n.at, &shift)) {
@@ -221,8 +215,7 @@ const struct cmd cmd_schedule_next = {
     .group = "look",
     .summary = "show when a schedule will run",
     .usage = "NAME [-n N] [--since TIME]",
-    CMD_OPTIONS(next_options),
-    .values_size = sizeof(struct next_values),
+    CMD_OPTIONS(next_options, next_values),
     .min_operands = 1,
     .max_operands = 1,
     .level = CMD_SCHEMA,

@@ -89,7 +89,7 @@ static int load_cancel(struct cmd_context *c, struct shown *s, struct err *err)
 /* Whether an operator holds its tag back. */
 static int load_pause(struct cmd_context *c, struct shown *s, struct err *err)
 {
-    struct tag_info p;
+    LOCAL_BY(tag_pause_done) struct tag_info p = {0};
     int rc = tag_pause_read(c->db, s->task.tag, &p, err);
 
     s->paused_until_at = p.paused_until_at;
@@ -104,7 +104,6 @@ static int load_pause(struct cmd_context *c, struct shown *s, struct err *err)
                    p.pause_reason ? p.pause_reason : "");
         s->pause_text = buf_take(&b);
     }
-    tag_pause_done(&p);
     return rc;
 }
 
@@ -201,15 +200,11 @@ static void put_line(const char *prefix, const char *text)
 
 static int put_attempts(struct cmd_context *c, const struct shown *s, bool full, struct err *err)
 {
-    struct out *out;
+    const struct out_table table = {attempt_columns, ATTEMPT_COLUMNS - 1, NULL, NULL, NULL};
     char title[64];
     put_line("", "attempts:");
-    int rc = out_new(&out, &c->style, attempt_columns, ATTEMPT_COLUMNS - 1, NULL, NULL, err);
-    if (rc < 0)
-        return rc;
-    for (size_t i = 0; i < s->attempt_count; i++)
-        out_row(out, &s->attempts[i]);
-    rc = out_end(out, rc);
+    int rc =
+        out_all(&c->style, &table, NULL, s->attempts, sizeof *s->attempts, s->attempt_count, err);
     for (size_t i = 0; full && i < s->attempt_count; i++) {
         const struct task_attempt *a = &s->attempts[i];
         snprintf(title, sizeof title, "output of attempt %" PRIu32, a->attempt);
@@ -236,7 +231,7 @@ static void put_cancelled(const struct cmd_context *c, const struct shown *s)
 static int put_table(struct cmd_context *c, const struct shown *s, bool full, struct err *err)
 {
     const struct task *t = &s->task;
-    int rc = out_record(&c->style, task_columns, task_column_count - 1, NULL, t, NULL, err);
+    int rc = out_record(&c->style, task_columns, task_column_count - 1, t, err);
     if (rc < 0)
         return rc;
     if (t->status == TASK_PENDING && s->serves == FLEET_SERVES_NOT)
@@ -264,7 +259,7 @@ static int show_one(struct cmd_context *c, const struct shown *s, size_t index, 
         return put_table(c, s, full, err);
     case OUT_TSV:
         c->style.no_header = index > 0;
-        return out_record(&c->style, task_columns, task_column_count, NULL, &s->task, NULL, err);
+        return out_record(&c->style, task_columns, task_column_count, &s->task, err);
     case OUT_JSON:
         if (c->operand_count > 1)
             buf_str(&b, index ? ",\n " : "[");
@@ -286,7 +281,7 @@ static int run(struct cmd_context *c, const void *values, struct err *err)
     const struct show_values *v = values;
     MEM_LOCAL uint64_t *ids = NULL;
     size_t count = 0, shown = 0;
-    struct fleet fleet = {.dqds = NULL};
+    LOCAL_BY(fleet_done) struct fleet fleet = {.dqds = NULL};
     struct err denied = {0};
     bool pending = false;
     int rc = named_ids(c, v->key, v->tag, false, &ids, &count, err);
@@ -311,7 +306,6 @@ static int run(struct cmd_context *c, const void *values, struct err *err)
         out_printf("%s\n", count == 1 ? "" : shown ? "]" : "[]");
     if (rc == 0 && pending && !denied.code && (rc = out_flush(err)) == 0)
         fleet_say_dqds(c, &fleet);
-    fleet_done(&fleet);
     return rc;
 }
 
@@ -330,8 +324,7 @@ const struct cmd cmd_show = {
     .details =
         "For a pending task, also shows if its tag is paused, or if no dqd serves it. In json, "
         "bytes are exact; in a table they are escaped.",
-    CMD_OPTIONS(options),
-    .values_size = sizeof(struct show_values),
+    CMD_OPTIONS(options, show_values),
     .min_operands = 1,
     .max_operands = -1,
     .instead = "key",

@@ -26,7 +26,6 @@
 
 #define DEFAULT_PERIOD_HOURS 1
 #define TREND_STEPS 24
-#define BAR_WIDTH 24
 /* A row for each step is kept in memory, for each tag. */
 #define STEPS_MOST 50000
 
@@ -79,81 +78,79 @@ OUT_GETTER(ended_failed)
 OUT_GETTER(done_per_s)
 {
     ret->kind = CELL_REAL;
-    ret->real = stats_per_second(ROW->sum.done, stats_elapsed_ms(ROW->of));
+    ret->real = stats_per_second(ROW->sum.done, ROW->elapsed_ms);
 }
 
 /* Its text lives until the getter is called again. */
 OUT_GETTER(trend)
 {
-    static struct buf line, list;
     const struct stats *s = ROW->of;
     MEM_LOCAL uint64_t *done = mem_zero(s->step_count, sizeof *done);
 
     for (size_t i = 0; ROW->steps && i < s->step_count; i++)
         done[i] = ROW->steps[i].done;
-    buf_reset(&line);
-    spark_line(&line, done, s->step_count);
-    spark_set(ret, &list, &line, done, s->step_count);
+    spark_set_line(ret, done, s->step_count);
 }
+
+/* What both kinds of rows have of their time. */
+#define PERIOD_COLUMNS                                                                             \
+    OUT_FIELD(stats_tag, "starts", U64, sum.started, 0), OUT_GET("late_p50", MS, 0, get_p50),      \
+        OUT_GET("late_p95", MS, 0, get_p95), OUT_GET("late_p99", MS, 0, get_p99),                  \
+        OUT_GET("late_max", MS, 0, get_max), OUT_GET("took_p50", MS, 0, get_took_p50),             \
+        OUT_GET("took_p95", MS, 0, get_took_p95),                                                  \
+        OUT_FIELD(stats_tag, "ended_done", U64, sum.done, 0),                                      \
+        OUT_GET("ended_failed", U64, 0, get_ended_failed),                                         \
+        OUT_FIELD(stats_tag, "retried", U64, sum.retried, 0),                                      \
+        OUT_FIELD(stats_tag, "expired", U64, sum.expired, 0),                                      \
+        OUT_GET("done_per_s", REAL, 0, get_done_per_s)
 
 static const struct column columns[] = {
     OUT_GET("tag", TEXT, COLUMN_NARROW, get_tag),
-    TAG_INFO_COUNTS(TAG_COLUMN) OUT_FIELD(stats_tag, "starts", U64, sum.started, 0),
-    OUT_GET("late_p50", MS, 0, get_p50),
-    OUT_GET("late_p95", MS, 0, get_p95),
-    OUT_GET("late_p99", MS, 0, get_p99),
-    OUT_GET("late_max", MS, 0, get_max),
-    OUT_GET("took_p50", MS, 0, get_took_p50),
-    OUT_GET("took_p95", MS, 0, get_took_p95),
-    OUT_FIELD(stats_tag, "ended_done", U64, sum.done, 0),
-    OUT_GET("ended_failed", U64, 0, get_ended_failed),
-    OUT_FIELD(stats_tag, "retried", U64, sum.retried, 0),
-    OUT_FIELD(stats_tag, "expired", U64, sum.expired, 0),
-    OUT_GET("done_per_s", REAL, 0, get_done_per_s),
+    TAG_INFO_COUNTS(TAG_COLUMN) PERIOD_COLUMNS,
     OUT_GET("trend", TEXT, 0, get_trend),
 };
-#define COLUMN_COUNT (sizeof columns / sizeof columns[0])
-/* Columns that a narrow terminal does not show, the least useful first. */
-#define TASK_DROP "cancelled,done,running,pending"
-#define PERIOD_DROP                                                                                \
-    "late_p95,trend,took_p50,expired,retried,late_p50,starts,late_max,took_p95,late_p99"
-#define COUNT_TABLE "tag,pending,running,done,failed,cancelled,due,late"
-#define PERIOD_TABLE                                                                               \
-    "tag,starts,late_p50,late_p95,late_p99,late_max,took_p50,took_p95,ended_done,ended_failed,retried,expired,done_per_s,trend"
+/* For people two tables, as one would be too wide. A narrow terminal does not show all columns: the
+ * least useful are left out first. */
+static const struct out_table *const all_table = OUT_OF(columns);
+static const struct out_table *const count_table =
+    OUT_OF(columns, "tag,pending,running,done,failed,cancelled,due,late",
+           "cancelled,done,running,pending");
+static const struct out_table *const period_table = OUT_OF(
+    columns,
+    "tag,starts,late_p50,late_p95,late_p99,late_max,took_p50,took_p95,ended_done,ended_failed,retried,expired,done_per_s,trend",
+    "late_p95,trend,took_p50,expired,retried,late_p50,starts,late_max,took_p95,late_p99");
 
-/* Of MINUTE_OTHER_TAGS nothing but counts is known. */
+/* Of MINUTE_OTHER_TAGS nothing but counts is known. active: only those of tags that started or
+ * ended something. */
 static bool is_shown(const struct cmd_context *c, const struct stats_tag *t, bool active)
 {
     return active ? !!t->steps : t->info.tag[0] || c->style.format != OUT_TABLE;
 }
 
-/* active: only the first row and those of tags that started or ended something. */
-static int put_tags(const struct cmd_context *c, const struct stats *s, const char *names,
-                    bool active, struct err *err)
+static int put_tags(const struct cmd_context *c, const struct stats *s,
+                    const struct out_table *table, struct err *err)
 {
     struct out *out;
-    int rc = out_new(&out, &c->style, columns, COLUMN_COUNT, names, c, err);
+    int rc = out_new(&out, &c->style, table, c, err);
 
     if (rc < 0)
         return rc;
-    out_may_drop(out, active ? PERIOD_DROP : TASK_DROP);
     for (size_t i = 0; i < s->count; i++)
-        if (i == 0 || is_shown(c, &s->tags[i], active))
+        if (i == 0 || is_shown(c, &s->tags[i], table == period_table))
             out_row(out, &s->tags[i]);
     return out_end(out, 0);
 }
 
-/* For people two tables, as one would be too wide. */
 static int put_tables(const struct cmd_context *c, const struct stats *s, struct err *err)
 {
     char text[WHEN_TEXT_SIZE];
-    int rc = put_tags(c, s, COUNT_TABLE, false, err);
+    int rc = put_tags(c, s, count_table, err);
 
     if (rc < 0)
         return rc;
     out_printf("\nwhat began and ended in the last %s, counted by dqd\n",
                when_format_rough(text, stats_elapsed_ms(s) / WHEN_MINUTE * WHEN_MINUTE));
-    return put_tags(c, s, PERIOD_TABLE, true, err);
+    return put_tags(c, s, period_table, err);
 }
 
 /* ---- a row for each step of time */
@@ -171,47 +168,27 @@ OUT_GETTER(time)
     cell_set_time(ret, stats_step_at(ROW->of, STEP->step));
 }
 
-OUT_GETTER(step_per_s)
-{
-    ret->kind = CELL_REAL;
-    ret->real = stats_per_second(ROW->sum.done, stats_step_elapsed_ms(ROW->of, STEP->step));
-}
-
 OUT_GETTER(step_trend)
 {
-    static struct buf line, list;
-
-    buf_reset(&line);
-    buf_str(&line, "");
-    spark_bar(&line, ROW->sum.done, STEP->most, BAR_WIDTH);
-    spark_set(ret, &list, &line, &ROW->sum.done, 1);
+    spark_set_bar(ret, &ROW->sum.done, STEP->most);
 }
 
 static const struct column step_columns[] = {
     OUT_GET("time", TIME, 0, get_time),
     OUT_GET("tag", TEXT, COLUMN_NARROW, get_tag),
-    OUT_FIELD(stats_tag, "starts", U64, sum.started, 0),
-    OUT_FIELD(stats_tag, "ended_done", U64, sum.done, 0),
-    OUT_GET("ended_failed", U64, 0, get_ended_failed),
-    OUT_FIELD(stats_tag, "retried", U64, sum.retried, 0),
-    OUT_FIELD(stats_tag, "expired", U64, sum.expired, 0),
-    OUT_GET("done_per_s", REAL, 0, get_step_per_s),
-    OUT_GET("late_p50", MS, 0, get_p50),
-    OUT_GET("late_p95", MS, 0, get_p95),
-    OUT_GET("late_p99", MS, 0, get_p99),
-    OUT_GET("late_max", MS, 0, get_max),
-    OUT_GET("took_p50", MS, 0, get_took_p50),
-    OUT_GET("took_p95", MS, 0, get_took_p95),
+    PERIOD_COLUMNS,
     OUT_GET("trend", TEXT, 0, get_step_trend),
 };
-#define STEP_COLUMN_COUNT (sizeof step_columns / sizeof step_columns[0])
-#define STEP_TABLE                                                                                 \
-    "time,starts,ended_done,ended_failed,retried,expired,done_per_s,late_p50,late_p95,late_p99,late_max,took_p50,took_p95,trend"
+static const struct out_table *const step_table = OUT_OF(
+    step_columns,
+    "time,starts,ended_done,ended_failed,retried,expired,done_per_s,late_p50,late_p95,late_p99,late_max,took_p50,took_p95,trend",
+    "late_p95,took_p50,late_p50,late_p99,expired,retried,starts,took_p95,trend,done_per_s");
 
 /* Programs also get each tag's steps in which something happened. */
 static void put_step(struct out *out, const struct stats *s, size_t step, bool each_tag)
 {
-    struct step_row row = {.tag = {.of = s}, .step = step};
+    struct step_row row = {.tag = {.of = s, .elapsed_ms = stats_step_elapsed_ms(s, step)},
+                           .step = step};
 
     for (size_t i = 0; s->tags[0].steps && i < s->step_count; i++)
         row.most = MAX(row.most, s->tags[0].steps[i].done);
@@ -230,14 +207,10 @@ static int put_steps(const struct cmd_context *c, const struct stats *s, struct 
 {
     bool people = c->style.format == OUT_TABLE;
     struct out *out;
-    int rc = out_new(&out, &c->style, step_columns, STEP_COLUMN_COUNT, people ? STEP_TABLE : NULL,
-                     c, err);
+    int rc = out_new(&out, &c->style, step_table, c, err);
 
     if (rc < 0)
         return rc;
-    out_may_drop(
-        out,
-        "late_p95,took_p50,late_p50,late_p99,expired,retried,starts,took_p95,trend,done_per_s");
     for (size_t i = 0; i < s->step_count; i++)
         put_step(out, s, i, !people);
     return out_end(out, 0);
@@ -245,12 +218,11 @@ static int put_steps(const struct cmd_context *c, const struct stats *s, struct 
 
 static int put_prometheus(const struct cmd_context *c, const struct stats *s, struct err *err)
 {
-    struct fleet fleet;
+    LOCAL_BY(fleet_done) struct fleet fleet = {0};
     int rc = fleet_load_dqds(c->db, &fleet, err);
 
     if (rc == 0)
         stats_prom_put(s, &fleet);
-    fleet_done(&fleet);
     return rc;
 }
 
@@ -267,7 +239,7 @@ static int write_page(struct cmd_context *c, const struct stats_values *v, const
     BUF_LOCAL struct buf place = BUF_INIT;
     struct top_data now = {.count = 0};
     struct forecast ahead = {.count = 0};
-    struct failures errors = {0};
+    LOCAL_BY(failures_done) struct failures errors = {0};
     int64_t left_at = TASK_TIME_NONE;
     int rc = top_load(c, v->tag, &now, err);
 
@@ -288,7 +260,6 @@ static int write_page(struct cmd_context *c, const struct stats_values *v, const
                                     .server = db_server(c->db)};
     if (rc == 0)
         rc = stats_html_write(&page, v->html, &c->style.cell, err);
-    failures_done(&errors);
     forecast_store_free(&ahead);
     top_view_free(&now);
     return rc;
@@ -297,8 +268,8 @@ static int write_page(struct cmd_context *c, const struct stats_values *v, const
 /* ---- the verb */
 
 /* The length of the period. */
-static int period(struct cmd_context *c, const struct stats_values *v, int64_t *ret_ms,
-                  struct err *err)
+static int period_of(struct cmd_context *c, const struct stats_values *v, int64_t *ret_ms,
+                     struct err *err)
 {
     int64_t now_at = 0, since_at = 0;
     int rc = 0;
@@ -321,7 +292,7 @@ static int check(struct cmd_context *c, const struct stats_values *v, struct sta
 {
     if ((v->by >= 0 || v->html) && c->style.format == OUT_PROMETHEUS)
         return err_set(err, ERR_USAGE, "-o prometheus prints what is now: omit --by and --html");
-    int rc = period(c, v, &ask->since_ms, err);
+    int rc = period_of(c, v, &ask->since_ms, err);
     if (rc < 0)
         return rc;
     ask->step_ms = v->by >= 0
@@ -341,7 +312,7 @@ static int answer(struct cmd_context *c, const void *values,
     const struct stats_values *v = values;
     struct stats_ask ask = {.tag_glob = v->tag};
     struct progress progress;
-    struct stats s;
+    LOCAL_BY(stats_done) struct stats s = {0};
     int rc = check(c, v, &ask, err);
 
     if (rc < 0)
@@ -361,9 +332,8 @@ static int answer(struct cmd_context *c, const void *values,
     else if (v->by >= 0)
         rc = put_steps(c, &s, err);
     else
-        rc = c->style.format == OUT_TABLE ? put_tables(c, &s, err)
-                                          : put_tags(c, &s, NULL, false, err);
-    stats_done(&s);
+        rc =
+            c->style.format == OUT_TABLE ? put_tables(c, &s, err) : put_tags(c, &s, all_table, err);
     if (rc == 0 && c->style.format != OUT_PROMETHEUS)
         fleet_note_dqds(c);
     return rc;
@@ -399,10 +369,9 @@ const struct cmd cmd_stats = {
         "median, percentiles and maximum. TOOK is the time from start to end of the attempts that ended. The first row is for "
         "all tags together; in json its tag is null. If tasks are many, some counts are estimates: marked with ~, in json with "
         "sampled.",
-    CMD_OPTIONS(options),
+    CMD_OPTIONS(options, stats_values),
     .exclusive = "by html, html watch",
     .requires = "refresh html",
-    .values_size = sizeof(struct stats_values),
     .level = CMD_SCHEMA,
     .reads_only = true,
     .pages = true,

@@ -9,6 +9,8 @@
 #include "cli/show/tag_columns.h"
 #include "store/ask/tag_store.h"
 
+#include "base/mem.h"
+
 #include <stdlib.h>
 #include <string.h>
 
@@ -58,7 +60,6 @@ static void get_handled(const void *row, const void *arg, struct cell *ret)
 }
 
 static const struct column columns[] = {TAG_INFO_COLUMNS(TAG_COLUMN)};
-#define COLUMN_COUNT (sizeof columns / sizeof columns[0])
 
 static bool any_paused(const struct tag_info *tags, size_t count)
 {
@@ -90,12 +91,10 @@ static int answer(struct cmd_context *c, const void *values,
 {
     const struct tags_values *v = values;
     struct tag_info *tags;
-    struct fleet fleet;
+    LOCAL_BY(fleet_done) struct fleet fleet = {0};
     struct err denied = {0};
-    struct out *out;
     size_t count;
     struct progress progress;
-    bool people = c->style.format == OUT_TABLE;
 
     progress_init(&progress, c->quiet || !v->exact || v->watch_ms >= 0, "");
     int rc = tag_store_list(
@@ -106,14 +105,10 @@ static int answer(struct cmd_context *c, const void *values,
     if (rc < 0)
         return rc;
     int known = fleet_load(c->db, &fleet, &denied);
-    rc =
-        out_new(&out, &c->style, columns, COLUMN_COUNT, people ? TABLE_COLUMNS : NULL, &fleet, err);
-    if (rc == 0)
-        out_may_drop(out, any_paused(tags, count) ? TABLE_DROP : "paused_until," TABLE_DROP);
-    for (size_t i = 0; rc == 0 && i < count; i++)
-        out_row(out, &tags[i]);
-    if (rc == 0)
-        rc = out_end(out, rc);
+    rc = out_all(&c->style,
+                 OUT_OF(columns, TABLE_COLUMNS,
+                        any_paused(tags, count) ? TABLE_DROP : "paused_until," TABLE_DROP),
+                 &fleet, tags, sizeof *tags, count, err);
     if (rc == 0)
         rc = out_flush(err);
     if (rc == 0 && count == 0)
@@ -129,7 +124,6 @@ static int answer(struct cmd_context *c, const void *values,
         cmd_note(c, "the handlers are not known: %s", denied.text);
     else if (rc == 0)
         fleet_say_dqds(c, &fleet);
-    fleet_done(&fleet);
     tag_store_free(tags, count);
     return rc;
 }
@@ -154,8 +148,7 @@ const struct cmd cmd_tags = {
     .details =
         "The handler is the one that the live dqds of all hosts have. If it is \"none\", no dqd serves the "
         "tag, and its tasks stay pending.",
-    CMD_OPTIONS(options),
-    .values_size = sizeof(struct tags_values),
+    CMD_OPTIONS(options, tags_values),
     .level = CMD_SCHEMA,
     .reads_only = true,
     .pages = true,

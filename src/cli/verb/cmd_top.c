@@ -318,8 +318,7 @@ const struct cmd cmd_top = {
         "last numbers and waits for it.",
     .examples = "dq top\n"
                 "dq top --tag 'mail.*' --every 5s",
-    CMD_OPTIONS(options),
-    .values_size = sizeof(struct top_values),
+    CMD_OPTIONS(options, top_values),
     .level = CMD_SCHEMA,
     .reads_only = true,
     .formats = OUT_BIT(OUT_TABLE),

@@ -12,13 +12,12 @@
 static int run(struct cmd_context *c, const void *values __attribute__((unused)), struct err *err)
 {
     const char *name = c->operands[0];
-    struct act act;
+    LOCAL_BY(act_done) struct act act = {0};
 
     act_init(&act, c, NULL, 0);
     char *row = mem_printf(TAG_PAUSE_DQD "%s", name);
     act.event.tag = row;
     int rc = tag_pause_end(c->db, &act.event, err);
-    act_done(&act);
     free(row);
     if (rc == 0)
         return err_set(err, ERR_NOT_FOUND, "%s is not quiet", name);

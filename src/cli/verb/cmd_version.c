@@ -85,8 +85,7 @@ static int run(struct cmd_context *c, const void *values __attribute__((unused))
 
     int rc = c->verbose ? ask(c, &v, err) : 0;
     if (rc == 0)
-        rc =
-            out_record(&c->style, columns, sizeof columns / sizeof columns[0], NULL, &v, NULL, err);
+        rc = out_record(&c->style, columns, sizeof columns / sizeof columns[0], &v, err);
     buf_done(&v.dqds);
     return rc;
 }

@@ -98,7 +98,7 @@ static int look(struct waiting *w, struct err *err)
 /* Says what makes the wait pointless, once, and when that changes. */
 static void look_at_dqds(struct waiting *w)
 {
-    struct fleet f;
+    LOCAL_BY(fleet_done) struct fleet f = {0};
     struct err err;
     bool first = !w->dqds_ms;
     if (w->c->quiet || when_steady() < w->dqds_ms)
@@ -113,7 +113,6 @@ static void look_at_dqds(struct waiting *w)
         fleet_say_tag(w->c, &f, w->tag);
     if (rc == 0)
         w->none_alive = f.alive == 0;
-    fleet_done(&f);
 }
 
 static int wait_all(struct waiting *w, int64_t timeout_ms, struct err *err)
@@ -157,9 +156,11 @@ static int run(struct cmd_context *c, const void *values, struct err *err)
     if (rc < 0)
         return rc;
     w.asked = w.count;
+    const struct out_table table = {task_columns, task_column_count - 1, NULL, NULL,
+                                    c->style.format == OUT_TSV ? "id,status,exit,signal,error"
+                                                               : NULL};
     if (c->style.format != OUT_TABLE)
-        rc = out_new(&w.out, &c->style, task_columns, task_column_count - 1,
-                     c->style.format == OUT_TSV ? "id,status,exit,signal,error" : NULL, NULL, err);
+        rc = out_new(&w.out, &c->style, &table, NULL, err);
     if (rc == 0)
         rc = wait_all(&w, v->timeout_ms, err);
     rc = out_end(w.out, rc);
@@ -186,8 +187,7 @@ const struct cmd cmd_wait = {
         "failed, 1 if "
         "it was cancelled. For several tasks: 0 if all are done, else 1. On timeout: " TEXT_OF(
             EXIT_TIMEOUT) ".",
-    CMD_OPTIONS(options),
-    .values_size = sizeof(struct wait_values),
+    CMD_OPTIONS(options, wait_values),
     .min_operands = 1,
     .max_operands = -1,
     .instead = "key",

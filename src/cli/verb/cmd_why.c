@@ -4,8 +4,7 @@
  * It gathers a few facts by small looks; why.c decides.
  */
 #include "cli/judge/fleet.h"
-#include "cli/judge/why_fleet.h"
-#include "cli/judge/why_lock.h"
+#include "cli/judge/why_facts.h"
 #include "cli/line/named.h"
 #include "cli/line/verbs.h"
 #include "store/ask/task_get.h"
@@ -60,12 +59,12 @@ static void see_facts(struct looked *l, int64_t now_at, struct why_facts *f)
         .ran_ms = t->execution_at == TASK_TIME_NONE ? -1 : MAX(now_at - t->execution_at, 0),
         .mean_ms = l->tag.mean_ms,
         .usual_ms = l->tag.usual_ms};
-    l->dqds = why_fleet_see(&l->fleet, t->tag, l->tag.owners, l->tag.owner_count, f);
+    l->dqds = why_facts_see(&l->fleet, t->tag, l->tag.owners, l->tag.owner_count, f);
     int64_t longest_ms = l->fleet.count ? 0 : WHEN_DAY; /* as SQL_LONGEST_LEASE has it */
     for (size_t i = 0; i < l->fleet.count; i++) {
         longest_ms = MAX(longest_ms, l->fleet.dqds[i].lease_ms);
         f->owner_alive |= t->claimed && l->fleet.dqds[i].alive &&
-                          why_fleet_is_owner(&l->fleet.dqds[i], t->claim_token);
+                          why_facts_is_owner(&l->fleet.dqds[i], t->claim_token);
     }
     f->longest_id = l->tag.longest_id;
     f->longest_ms = f->longest_id ? now_at - l->tag.longest_from_at : 0;
@@ -194,7 +193,7 @@ static void put_json(struct buf *b, const struct cell_style *style, const struct
 
 static int explain(struct cmd_context *c, uint64_t id, struct err *err)
 {
-    struct looked l = {.last = BUF_INIT};
+    LOCAL_BY(looked_done) struct looked l = {.last = BUF_INIT};
     BUF_LOCAL struct buf b = BUF_INIT;
     struct why_facts f;
     struct why w;
@@ -205,7 +204,7 @@ static int explain(struct cmd_context *c, uint64_t id, struct err *err)
     if (rc == 0) {
         see_facts(&l, c->style.cell.now_at, &f);
         why_decide(&f, &w);
-        why_lock_see(c->db, &f, &w);
+        why_facts_lock(c->db, &f, &w);
         if (c->style.format == OUT_TABLE)
             put_table(&b, &f, &w);
         else
@@ -213,7 +212,6 @@ static int explain(struct cmd_context *c, uint64_t id, struct err *err)
         out_write(&b);
         why_done(&w);
     }
-    looked_done(&l);
     return rc;
 }
 
@@ -253,8 +251,7 @@ const struct cmd cmd_why = {
     .details =
         "Prints every cause that holds, what was ruled out, and what helps, according to the "
         "live dqds on all hosts.",
-    CMD_OPTIONS(options),
-    .values_size = sizeof(struct why_values),
+    CMD_OPTIONS(options, why_values),
     .max_operands = 1,
     .level = CMD_SCHEMA,
     .reads_only = true,

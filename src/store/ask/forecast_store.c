@@ -280,7 +280,7 @@ static int read_steps(struct reading *w, struct tag_count *parts, size_t count, 
 int forecast_store_read(struct db *db, const struct forecast_ask *ask, struct forecast *ret,
                         struct err *err)
 {
-    struct peek peek = {0};
+    LOCAL_BY(peek_store_done) struct peek peek = {0};
     struct forecast f = {.count = ask->steps};
     struct reading w = {.db = db, .to = &f, .step_ms = ask->step_ms};
     MEM_LOCAL struct tag_count *parts = NULL;
@@ -291,10 +291,8 @@ int forecast_store_read(struct db *db, const struct forecast_ask *ask, struct fo
         rc = db_now(db, &f.now_at, err);
     if (rc == 0 && f.now_at <= 0)
         rc = sql_odd_row(db, err);
-    if (rc < 0) {
-        peek_store_done(&peek);
+    if (rc < 0)
         return rc;
-    }
     f.from_at = f.now_at / w.step_ms * w.step_ms;
     f.steps = mem_zero(f.count + 1, sizeof *f.steps);
     parts = mem_zero(peek.count + 1, sizeof *parts);
@@ -304,7 +302,6 @@ int forecast_store_read(struct db *db, const struct forecast_ask *ask, struct fo
     rc = read_due(&w, ask->tag_glob, err);
     if (rc == 0)
         rc = read_steps(&w, parts, count, !ask->tag_glob, err);
-    peek_store_done(&peek);
     if (rc < 0)
         forecast_store_free(&f);
     else

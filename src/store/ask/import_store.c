@@ -13,6 +13,8 @@
 #include "store/row/sql.h"
 #include "store/row/task_read.h"
 
+#include "base/mem.h"
+
 #include <inttypes.h>
 #include <string.h>
 
@@ -100,7 +102,7 @@ static int check_table(struct db *db, const struct import_item *items, size_t n,
                        size_t *ret_bad, struct err *err)
 {
     BUF_LOCAL struct buf sql = BUF_INIT;
-    struct task taken;
+    LOCAL_BY(task_done) struct task taken = {0};
     int rc = 0;
 
     task_init(&taken);
@@ -120,7 +122,6 @@ static int check_table(struct db *db, const struct import_item *items, size_t n,
             rc = err_set(err, ERR_DUPLICATE, "tag %s, key %s: task %" PRIu64 " has it and is %s",
                          t->tag, t->key, taken.id, task_status_name(taken.status));
     }
-    task_done(&taken);
     return rc < 0 ? rc : 0;
 }
 
@@ -279,8 +280,8 @@ int import_store_add(struct db *db, struct import_item *items, size_t n, bool ke
     if (keep_ids)
         token.first_id = items[0].task.id;
     else
-        rc = add_token_lower(db, &token, err);
-    if (rc == 0)
+        rc = add_token_lower(db, &token, "", err);
+    if (rc >= 0)
         rc = add_once(db, items, n, keep_ids, token.bytes, act, err);
     if (rc != ERR_LOST)
         return rc;

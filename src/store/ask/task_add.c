@@ -3,7 +3,8 @@
  *
  * Invariant: success is reported only for what the server has committed, and a statement whose
  * answer was lost is looked up by its add_token before it is tried again, so that no task is stored
- * twice.
+ * twice. Rows are inserted with VALUES: by default, MariaDB lets no other session insert while an
+ * INSERT ... SELECT runs, or waits for a row.
  */
 #include "store/ask/task_add.h"
 #include "base/mem.h"
@@ -100,15 +101,13 @@ static int read_added(struct db *db, uint64_t id, struct task_added *ret, struct
     return rc;
 }
 
-/* Runs an INSERT that returns only an id, and reads the rest. 1, or 0 if it stored no row. An
- * account that may not read gets only the id. */
+/* Runs an INSERT that returns only an id, and reads the rest. 1. An account that may not read gets
+ * only the id. */
 static int exec_insert(struct db *db, const struct db_statement *st, const struct task_new *t,
                        struct task_added *ret, struct err *err)
 {
-    uint64_t rows = 0;
-
-    int rc = db_statement_exec(db, st, &rows, err);
-    if (rc < 0 || rows == 0)
+    int rc = db_statement_exec(db, st, NULL, err);
+    if (rc < 0)
         return rc;
     *ret = (struct task_added){
         .id = db_insert_id(db), .expected_at = t->expected_at, .now_at = TASK_TIME_NONE};
@@ -118,16 +117,26 @@ static int exec_insert(struct db *db, const struct db_statement *st, const struc
     return rc < 0 && rc != ERR_DENIED ? rc : 1;
 }
 
-/* No row was stored: this dq does not work with the schema. */
-static int refuse_schema(struct db *db, struct err *err)
+/* Before each try: whether this dq works with the schema, in the statement that is needed for the
+ * token. Whatever raises schema_compat later has to leave our INSERT valid, as for a dqd. */
+static int begin_try(struct db *db, struct add_token *token, struct err *err)
 {
-    int rc = schema_check(db, err);
-    return rc < 0 ? rc : err_set(err, ERR_TRANSIENT, "the schema was being changed: try again");
+    BUF_LOCAL struct buf from = BUF_INIT;
+    struct err why;
+
+    schema_put_from(&from);
+    int rc = add_token_lower(db, token, from.data, err), refused;
+    if (rc == ERR_DENIED)
+        rc = add_token_lower(db, token, "", err);
+    if ((rc == 0 || rc == ERR_CONFIG) && (refused = schema_check(db, &why)) < 0) {
+        *err = why;
+        return refused;
+    }
+    return rc ? MIN(rc, 0) : err_set(err, ERR_TRANSIENT, "the schema was being changed: try again");
 }
 
-/* 1: added; ERR_DUPLICATE. One statement that stores only if this dq works with the schema, and
- * returns what it stored if the server can. For an account that may only insert, one without
- * either. */
+/* 1: added; ERR_DUPLICATE. One statement that returns what it stored, if the server can and the
+ * account may read. */
 static int insert_one(struct db *db, const struct task_new *t,
                       const unsigned char token[TASK_TOKEN_SIZE], struct task_added *ret,
                       struct err *err)
@@ -135,30 +144,19 @@ static int insert_one(struct db *db, const struct task_new *t,
     struct db_statement st = DB_STATEMENT_INIT;
     unsigned has = task_new_columns(t, 1);
 
-    int rc = db_connect(db, err); /* to learn which server this is */
-    if (rc < 0)
-        return rc;
     task_new_put_insert(&st.sql, has);
-    buf_str(&st.sql, "SELECT ");
-    task_new_put_values(&st, t, has, token);
-    schema_put_from(&st.sql);
+    task_new_put_many(&st, t, 1, has, token, 0);
+    size_t len = st.sql.len;
     bool returning = db_is_mariadb(db) && db_server_version(db) >= 100500 && !st.count;
     if (returning)
         buf_printf(&st.sql, " RETURNING %s", COLUMNS_SELECT(ADDED_COLUMNS));
-    rc = task_new_check_packet(db, &st, t, err);
-    if (rc < 0)
-        goto out;
-    rc = returning ? query_added(db, &st.sql, ret, err) : exec_insert(db, &st, t, ret, err);
-    if (rc == ERR_DENIED) {
-        db_statement_cut(&st, 0, 0);
-        task_new_put_insert(&st.sql, has);
-        buf_str(&st.sql, "VALUES ");
-        task_new_put_many(&st, t, 1, has, token, 0);
+    int rc = task_new_check_packet(db, &st, t, err);
+    if (rc == 0)
+        rc = returning ? query_added(db, &st.sql, ret, err) : exec_insert(db, &st, t, ret, err);
+    if (rc == ERR_DENIED && returning) {
+        db_statement_cut(&st, len, 0);
         rc = exec_insert(db, &st, t, ret, err);
     }
-    if (rc == 0)
-        rc = refuse_schema(db, err);
-out:
     db_statement_done(&st);
     return rc;
 }
@@ -347,7 +345,7 @@ static int add_tried(struct db *db, const struct task_new *t, enum key_conflict 
 
     add_token_init(db, &token);
     for (int tries = 0; tries < ADD_TRIES; tries++) {
-        int rc = add_token_lower(db, &token, err);
+        int rc = begin_try(db, &token, err);
         if (rc == 0)
             rc = add_once(db, t, token.bytes, on_conflict, true, &added, err);
         bool lost = rc == ERR_LOST;
@@ -406,7 +404,6 @@ static int insert_some(struct db *db, const struct task_new *t, size_t n,
     unsigned has = task_new_columns(t, try);
 
     task_new_put_insert(&st.sql, has);
-    buf_str(&st.sql, "VALUES ");
     size_t rows = task_new_put_many(&st, t, try, has, token, most);
     /* The server does not report Duplicates for a single row, and without a key there are none; so
      * the statement does not need the UPDATE privilege. */
@@ -477,7 +474,7 @@ static int add_many_tried(struct db *db, const struct task_new *t, size_t n,
     *ret_bad = SIZE_MAX;
     add_token_init(db, &token);
     for (int tries = 0; tries < ADD_TRIES; tries++) {
-        int rc = add_token_lower(db, &token, err);
+        int rc = begin_try(db, &token, err);
         if (rc == 0)
             rc = add_all(db, t, n, token.bytes, on_conflict, ret_kept, ret_bad, err);
         if (rc != ERR_LOST)

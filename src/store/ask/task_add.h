@@ -19,15 +19,15 @@ struct task_added {
     bool again; /* it is running, and runs again afterwards */
 };
 
-/* Adds one task. 1: added, 0: kept, replaced or added again. Takes one statement (two on a server
- * without INSERT
- * ... RETURNING, to learn the time; three for an account that may INSERT but not SELECT).
+/* Adds one task. 1: added, 0: kept, replaced or added again. Takes two statements; three on a
+ * server without INSERT ... RETURNING, to learn the time; five for an account that may INSERT but
+ * not SELECT.
  *
  * ERR_CONFIG, and nothing stored, if this dq does not work with the schema (not checked for an
- * account that may not read dq_meta). ERR_DATA, before anything is sent, if the statement would
- * exceed the server's packet limit. If the connection breaks, the row is looked up by its add_token
- * on a new connection and, if it was not stored, added again, three times in all. ERR_LOST: it
- * could not be looked up; the task may be stored or not. *ret is untouched on failure.
+ * account that may not read dq_meta and dq_task). ERR_DATA, before anything is sent, if the
+ * statement would exceed the server's packet limit. If the connection breaks, the row is looked up
+ * by its add_token on a new connection and, if it was not stored, added again, three times in all.
+ * ERR_LOST: it could not be looked up; the task may be stored or not. *ret is untouched on failure.
  *
  * KEY_AGAIN, KEY_DEBOUNCE: a run begins after the call. If an answer was lost, there may be one
  * more than needed. ERR_CONFIG, if the task runs and a live dqd is too old to know what was added.

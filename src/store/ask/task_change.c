@@ -1,9 +1,10 @@
 /*
- * task_change.c - cancelling, retrying and rescheduling tasks, in steps (targets_step).
+ * task_change.c - cancelling, retrying, rescheduling and deleting tasks, in steps (targets_step).
  *
  * Invariant: a row is changed only while it is at the version that was listed. A step is one
  * transaction, in which the attempts of cancelled running tasks, and the event, are recorded, too.
- * A row that cannot be changed does not keep others from it (rows.h).
+ * A row that cannot be changed does not keep others from it (rows.h). How tasks are deleted:
+ * delete_store.c.
  */
 #include "store/ask/task_change.h"
 #include "base/order.h"
@@ -13,6 +14,7 @@
 #include "store/db/db_put.h"
 #include "store/fleet/attempt_store.h"
 #include "store/row/sql.h"
+#include "store/work/delete_store.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
@@ -246,12 +248,22 @@ static bool has_duplicates(const struct rows_faults *f, size_t from, struct err 
     return any;
 }
 
+static int delete_step(struct changing *w, size_t n, struct rows_faults *faults, struct err *err)
+{
+    struct delete_store_how how = {w->act, TARGETS_TRIES, false};
+    struct delete_store_done done;
+
+    int rc = delete_store_refs(w->db, w->x->refs + w->from, n, &how, &done, faults, err);
+    w->sum.rows = done.deleted;
+    return rc < 0 && done.lost ? targets_unsure(n, err) : rc;
+}
+
 int task_change(struct db *db, const struct targets *x, const struct task_change *change,
                 const struct targets_steps *steps, struct task_changed *ret,
                 struct rows_faults *faults, struct err *err)
 {
     struct task_changed so_far = {.matched = x->count};
-    struct task_change timed = *change;
+    struct task_change timed = change ? *change : (struct task_change){.over_ms = 0};
     size_t n, before = faults->count;
     bool go_on = true;
     int rc = 0;
@@ -263,8 +275,9 @@ int task_change(struct db *db, const struct targets *x, const struct task_change
     for (size_t from = 0; rc == 0 && go_on && from < x->count; from += n) {
         struct changing w = {db, &timed, steps->act, x, from, {0, 0}};
         n = targets_step(x, from);
-        rc = rows_run(db, &(struct rows_work){n, &w, changing_id, change_some, NULL}, false, faults,
-                      err);
+        rc = change ? rows_run(db, &(struct rows_work){n, &w, changing_id, change_some, NULL},
+                               false, faults, err)
+                    : delete_step(&w, n, faults, err);
         so_far.changed += w.sum.rows;
         so_far.running += w.sum.running;
         so_far.lost += n - w.sum.rows;
@@ -272,5 +285,7 @@ int task_change(struct db *db, const struct targets *x, const struct task_change
     }
     if (rc == 0 || so_far.changed)
         *ret = so_far;
-    return rc == 0 && has_duplicates(faults, before, err) && !so_far.changed ? ERR_DUPLICATE : rc;
+    return rc == 0 && change && has_duplicates(faults, before, err) && !so_far.changed
+               ? ERR_DUPLICATE
+               : rc;
 }

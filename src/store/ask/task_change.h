@@ -1,5 +1,5 @@
 /*
- * task_change.h - cancelling, retrying and rescheduling tasks.
+ * task_change.h - cancelling, retrying, rescheduling and deleting tasks.
  *
  * Each change is one UPDATE that checks status and version (task_transition), so that it never
  * overwrites what another session did in between. All functions block on the database.
@@ -24,7 +24,8 @@ struct task_change {
     bool moves_expiry; /* the time at which they expire moves along; else they do not expire any
                           more */
 };
-/* Changes the tasks of x that are still at their versions, in steps of ROWS_STEP.
+/* Changes the tasks of x that are still at their versions, in steps of ROWS_STEP. change NULL:
+ * deletes those that are still finished, with their attempts.
  *
  * Tasks that could not be changed are added to *faults: their row is locked by another session
  * (ERR_LOCKED), a live task has their tag and key (ERR_DUPLICATE, also returned if nothing was

@@ -5,9 +5,11 @@
 #include "base/mem.h"
 #include "base/order.h"
 #include "store/ask/task_keys.h"
+#include "store/db/columns.h"
 #include "store/row/sql.h"
 #include "store/row/task_read.h"
 
+#include <inttypes.h>
 #include <stdlib.h>
 #include <sys/param.h>
 
@@ -206,4 +208,16 @@ int task_list(struct db *db, const struct task_filter *f, bool bodies,
               int (*each)(const struct task *t, void *arg), void *arg, struct err *err)
 {
     return (f->sort < SORT_LATE ? list_by_index : list_sorted)(db, f, bodies, each, arg, err);
+}
+
+int task_list_count(struct db *db, unsigned statuses, uint64_t most, uint64_t *ret, struct err *err)
+{
+    BUF_LOCAL struct buf sql = BUF_INIT;
+
+    *ret = 0;
+    buf_str(&sql, "SELECT COUNT(*) FROM (SELECT 1 FROM dq_task FORCE INDEX (due) WHERE ");
+    sql_put_statuses(&sql, "", statuses);
+    buf_printf(&sql, " LIMIT %" PRIu64 ") x", most);
+    int rc = db_first(db, &sql, COLUMNS_ONE, sql_take_u64, ret, err);
+    return rc < 0 ? rc : 0;
 }

@@ -17,4 +17,9 @@ int task_list(struct db *db, const struct task_filter *f, bool bodies,
               int (*each)(const struct task *t, void *arg), void *arg, struct err *err)
     __attribute__((warn_unused_result));
 
+/* Counts the tasks in the states of a mask of TASK_BIT, up to `most`. Reads as many entries of the
+ * index `due`. */
+int task_list_count(struct db *db, unsigned statuses, uint64_t most, uint64_t *ret, struct err *err)
+    __attribute__((warn_unused_result));
+
 #endif

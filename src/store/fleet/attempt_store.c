@@ -86,7 +86,7 @@ int attempt_store_add_running(struct db *db, const struct claim_ref *refs, size_
 int attempt_store_add_output(struct db *db, const struct claim_ref *ref, const void *output,
                              size_t size, struct err *err)
 {
-    struct db_statement st = DB_STATEMENT_INIT;
+    LOCAL_BY(db_statement_done) struct db_statement st = DB_STATEMENT_INIT;
     size_t packet, most;
 
     int rc = db_max_packet(db, &packet, err);
@@ -102,7 +102,6 @@ int attempt_store_add_output(struct db *db, const struct claim_ref *ref, const v
     buf_printf(&st.sql, " WHERE task_id = %" PRIu64 " AND version = %" PRIu64 " AND output IS NULL",
                ref->id, ref->version);
     rc = db_statement_exec(db, &st, NULL, err);
-    db_statement_done(&st);
     return rc;
 }
 

@@ -52,7 +52,7 @@ int output_store_waits(struct db *db, const struct claim_ref *attempt, struct er
 int output_store_add(struct db *db, const struct claim_ref *attempt, const struct output_chunk *c,
                      struct err *err)
 {
-    struct db_statement s = DB_STATEMENT_INIT;
+    LOCAL_BY(db_statement_done) struct db_statement s = DB_STATEMENT_INIT;
 
     buf_printf(&s.sql,
                "INSERT INTO dq_output (task_id, task_version, seq, start_byte, is_last, chunk)"
@@ -60,9 +60,7 @@ int output_store_add(struct db *db, const struct claim_ref *attempt, const struc
                attempt->id, attempt->version, c->seq, c->start, c->last);
     db_statement_put(&s, c->data ? c->data : "", c->size);
     buf_str(&s.sql, ") ON DUPLICATE KEY UPDATE seq = dq_output.seq");
-    int rc = db_statement_exec(db, &s, NULL, err);
-    db_statement_done(&s);
-    return rc;
+    return db_statement_exec(db, &s, NULL, err);
 }
 
 #define CHUNK_COLUMNS(X)                                                                           \

@@ -27,18 +27,18 @@ void add_token_init(const struct db *db, struct add_token *t)
 
 /* The greatest id is lower than at an earlier try if the server came back without its last rows. An
  * account that may not read cannot look anything up either. */
-int add_token_lower(struct db *db, struct add_token *t, struct err *err)
+int add_token_lower(struct db *db, struct add_token *t, const char *from, struct err *err)
 {
     BUF_LOCAL struct buf sql = BUF_INIT;
     uint64_t greatest = 0;
 
-    buf_str(&sql, "SELECT COALESCE(MAX(id), 0) FROM dq_task");
+    buf_printf(&sql, "SELECT (SELECT COALESCE(MAX(id), 0) FROM dq_task)%s", from);
     int rc = db_first(db, &sql, COLUMNS_ONE, sql_take_u64, &greatest, err);
-    if (rc < 0 && rc != ERR_DENIED)
-        return rc;
-    if (greatest < t->first_id)
+    if (rc == ERR_DENIED && !*from)
+        rc = 1;
+    if (rc == 1 && greatest < t->first_id)
         t->first_id = greatest + 1;
-    return 0;
+    return rc;
 }
 
 int add_token_find(struct db *db, const struct add_token *t, const char *columns, unsigned count,

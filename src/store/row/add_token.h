@@ -18,8 +18,9 @@ struct add_token {
 void add_token_init(const struct db *db, struct add_token *t);
 
 /* To be called before each try to insert rows that get new ids: lowers first_id to the id after the
- * greatest one in the table. */
-int add_token_lower(struct db *db, struct add_token *t, struct err *err)
+ * greatest one in the table. from: ` FROM ...` of what is to be asked with it, or "". 1, or 0 if
+ * that has no row. */
+int add_token_lower(struct db *db, struct add_token *t, const char *from, struct err *err)
     __attribute__((warn_unused_result));
 
 /* On a new connection: 1 if a row with the token is stored, 0 if not. Reads `columns` of it, count

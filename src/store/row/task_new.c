@@ -60,7 +60,7 @@ void task_new_put_insert(struct buf *sql, unsigned has)
 {
     buf_printf(
         sql,
-        "INSERT INTO dq_task (tag, message_body, body_size, add_token, expected_time, create_time%s%s%s%s%s%s) ",
+        "INSERT INTO dq_task (tag, message_body, body_size, add_token, expected_time, create_time%s%s%s%s%s%s) VALUES ",
         has & TASK_NEW_KEY ? ", task_key, live" : "",
         has & TASK_NEW_MAX_ATTEMPTS ? ", max_attempts" : "",
         has & TASK_NEW_DELAY ? ", delay_time" : "", has & TASK_NEW_ATTEMPT ? ", attempt" : "",
@@ -68,11 +68,12 @@ void task_new_put_insert(struct buf *sql, unsigned has)
         has & TASK_NEW_SCHEDULED ? ", missed_slots" : "");
 }
 
-void task_new_put_values(struct db_statement *st, const struct task_new *t, unsigned has,
-                         const unsigned char *token)
+static void put_row(struct db_statement *st, const struct task_new *t, unsigned has,
+                    const unsigned char *token)
 {
     struct buf *sql = &st->sql;
 
+    buf_chr(sql, '(');
     db_put_text(sql, t->tag);
     buf_chr(sql, ',');
     db_statement_put(st, t->body ? t->body : "", t->body_size);
@@ -109,14 +110,7 @@ void task_new_put_values(struct db_statement *st, const struct task_new *t, unsi
     }
     if (has & TASK_NEW_SCHEDULED)
         buf_printf(sql, t->scheduled ? ",%" PRIu32 : ",NULL", t->missed_slots);
-}
-
-static void put_row(struct db_statement *st, const struct task_new *t, unsigned has,
-                    const unsigned char *token)
-{
-    buf_chr(&st->sql, '(');
-    task_new_put_values(st, t, has, token);
-    buf_chr(&st->sql, ')');
+    buf_chr(sql, ')');
 }
 
 int task_new_check_packet(struct db *db, const struct db_statement *st, const struct task_new *t,

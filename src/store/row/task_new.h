@@ -58,11 +58,8 @@ enum {
 };
 unsigned task_new_columns(const struct task_new *t, size_t n);
 
-/* Append `INSERT INTO dq_task (...) `, and a row's values for these columns, separated by commas.
- * token NULL: none. */
+/* Appends `INSERT INTO dq_task (...) VALUES `. */
 void task_new_put_insert(struct buf *sql, unsigned has);
-void task_new_put_values(struct db_statement *st, const struct task_new *t, unsigned has,
-                         const unsigned char *token);
 
 /* Appends `(...),(...)`: as many of t[0..n-1] as fit into packets of `most` bytes, at least one.
  * Returns how many. Rows without a key are stored together or not at all, so only the first of

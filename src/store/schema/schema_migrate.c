@@ -7,6 +7,7 @@
  * a transaction, with everybody else behind it, gives up and tries again.
  */
 #include "store/schema/schema_migrate.h"
+#include "base/mem.h"
 #include "base/when.h"
 #include "store/db/columns.h"
 #include "store/db/db_connect.h"
@@ -84,11 +85,10 @@ static int alter(struct db *db, const struct schema_shape_change *c, struct buf 
 {
     const struct db_session usual = DB_SESSION_DEFAULT;
     struct schema_shape_part table = c->part;
-    struct schema_shape have = {0};
+    LOCAL_BY(schema_shape_done) struct schema_shape have = {0};
 
     int rc = schema_shape_read(db, &(struct schema_shape_parts){&table, 1, 1}, &have, err);
     bool done = rc == 0 && schema_shape_has(&have, c);
-    schema_shape_done(&have);
     if (rc < 0 || done)
         return rc;
     rc = set_table_wait(db, TABLE_WAIT_S, err);
@@ -103,14 +103,13 @@ static int alter(struct db *db, const struct schema_shape_change *c, struct buf 
 
 static int run(struct db *db, struct buf *sql, struct err *err)
 {
-    struct schema_shape_change c;
+    LOCAL_BY(schema_shape_change_done) struct schema_shape_change c = {0};
 
     int rc = schema_shape_parse(sql->data, &c, err);
     if (rc < 0)
         return rc;
     rc = c.kind == SCHEMA_SHAPE_ROWS || c.kind == SCHEMA_SHAPE_CREATE ? db_exec(db, sql, NULL, err)
                                                                       : alter(db, &c, sql, err);
-    schema_shape_change_done(&c);
     return rc;
 }
 

@@ -240,7 +240,6 @@ static int add_tasks(struct db *db, const struct adding *a, struct err *err)
         struct db_statement st = DB_STATEMENT_INIT;
 
         task_new_put_insert(&st.sql, has);
-        buf_str(&st.sql, "VALUES ");
         rows = task_new_put_many(&st, a->tasks + at, a->count - at, has, NULL,
                                  MIN(most, SQL_STATEMENT_BYTES));
         rc = task_new_check_packet(db, &st, a->tasks + at, err);

@@ -1,14 +1,16 @@
 /*
- * why_fleet.c - see why_fleet.h.
+ * why_facts.c - see why_facts.h.
  */
-#include "cli/judge/why_fleet.h"
+#include "cli/judge/why_facts.h"
 
 #include "base/mem.h"
+#include "base/when.h"
+#include "store/ask/lock_store.h"
 
 #include <string.h>
 #include <sys/param.h>
 
-bool why_fleet_is_owner(const struct poller_info *dqd, const unsigned char *token)
+bool why_facts_is_owner(const struct poller_info *dqd, const unsigned char *token)
 {
     return memcmp(token, dqd->token, sizeof dqd->token) == 0;
 }
@@ -48,7 +50,7 @@ static struct why_dqd see(const struct fleet *fleet, const struct poller_info *p
     return d;
 }
 
-struct why_dqd *why_fleet_see(const struct fleet *fleet, const char *tag,
+struct why_dqd *why_facts_see(const struct fleet *fleet, const char *tag,
                               const struct why_owner *owners, size_t count, struct why_facts *f)
 {
     struct why_dqd *dqds = mem_zero(fleet->count + 1, sizeof *dqds);
@@ -61,7 +63,7 @@ struct why_dqd *why_fleet_see(const struct fleet *fleet, const char *tag,
         struct why_dqd *d = &dqds[f->dqd_count++];
         *d = see(fleet, p, tag);
         for (size_t k = 0; k < count; k++)
-            if (why_fleet_is_owner(p, owners[k].token))
+            if (why_facts_is_owner(p, owners[k].token))
                 d->tasks += owners[k].tasks;
     }
     f->dqds = dqds;
@@ -70,4 +72,29 @@ struct why_dqd *why_fleet_see(const struct fleet *fleet, const char *tag,
     for (size_t k = 0; k < count; k++)
         f->tasks += owners[k].tasks;
     return dqds;
+}
+
+/* ---- locks of other sessions */
+
+#define LATE_MS (2 * WHEN_SECOND)
+
+void why_facts_lock(struct db *db, struct why_facts *f, struct why *w)
+{
+    struct lock_holder holder = {0};
+    struct err err;
+    if (!why_is_open(w) || f->late_ms < LATE_MS)
+        return;
+    if (!f->id && why_store_first(db, f->tag, &f->id, &err) != 1)
+        return;
+    f->locked = why_store_locked(db, f->id, &err) == 1;
+    f->limit_locked = f->limit.running && why_store_limit_locked(db, f->tag, &err) == 1;
+    if (!f->locked && !f->limit_locked)
+        return;
+    (void)!lock_store_holder(db, f->locked ? f->id : 0, &holder, &err);
+    MEM_LOCAL char *text = lock_store_describe(&holder), *end = lock_store_remedy(&holder);
+    f->holder = text;
+    f->holder_end = end;
+    why_done(w);
+    why_decide(f, w);
+    f->holder = f->holder_end = NULL;
 }
