@@ -142,6 +142,7 @@ static char *propose_name(const struct reader *r, const char *text)
     const char *word = find_word(command), *slash = strrchr(word, '/');
 
     word = slash && slash[1] ? slash + 1 : word;
+    word = strcspn(word, "&<>|") ? word : "job";
     name = mem_dup(word, MIN(strcspn(word, "&<>|"), 60));
     p = strrchr(name, '.');
     for (size_t i = 0; p && i < sizeof extensions / sizeof *extensions; i++)
