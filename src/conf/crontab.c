@@ -92,10 +92,10 @@ static bool read_variable(struct reader *r, const char *p)
 /* What stands before a command and says nothing about it; a digit: how many words it takes. */
 /* clang-format off */
 static const char *const wrappers[] = {
-    "&& 0",   "|| 0",      "{ 0",     "if 0",   "then 0",  "command 0", "exec 0",    "env 0",     "nohup 0", "setsid 0",
-    "time 0", "nice 0",    "ionice 0", "sudo 0", "su 1",   "bash 0",    "sh 0",      "php 0",     "perl 0",  "python 0",
-    "ruby 0", "python3 0", "node 0",  "rake 0", "bundle 0", "chronic 0", "run-parts 0", ". 1",     "source 1", "exit 1",
-    "cd 1",   "umask 1",   "flock 1", "timeout 1"};
+    "&& 0", "|| 0", "{ 0", "if 0", "then 0", "command 0", "exec 0", "env 0", "nohup 0", "setsid 0",
+    "time 0", "nice 0", "ionice 0", "sudo 0", "chronic 0", "screen 0", "bash 0", "sh 0", "php 0",
+    "perl 0", "python 0", "python3 0", "ruby 0", "node 0", "rake 0", "bundle 0", "run-parts 0",
+    ". 1", "source 1", "export 1", "exit 1", "cd 1", "umask 1", "su 1", "flock 1", "timeout 1"};
 /* clang-format on */
 
 static int wrapper_takes(const char *word)
@@ -136,12 +136,14 @@ static const char *find_word(char *command)
 
 static char *propose_name(const struct reader *r, const char *text)
 {
-    static const char *const extensions[] = {".sh", ".py", ".pl", ".php", ".rb", ".js"};
+    static const char *const extensions[] = {".sh", ".bash", ".py", ".pl", ".php", ".rb", ".js"};
     MEM_LOCAL char *command = mem_strdup(text);
     char *name, *p;
     const char *word = find_word(command), *slash = strrchr(word, '/');
 
-    name = mem_printf("%.60s", slash && slash[1] ? slash + 1 : word);
+    word = slash && slash[1] ? slash + 1 : word;
+    word = strcspn(word, "&<>|") ? word : "job";
+    name = mem_dup(word, MIN(strcspn(word, "&<>|"), 60));
     p = strrchr(name, '.');
     for (size_t i = 0; p && i < sizeof extensions / sizeof *extensions; i++)
         if (!strcmp(p, extensions[i]))
