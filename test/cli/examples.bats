@@ -52,6 +52,7 @@ README:    +---------+                              | -- a drawing
 README: handlers:/  hello:                          | test/cli/readme.bats
 README: $ dq rehearse --tag hello                   | test/cli/readme.bats
 README: $ dq add order.cancel-unpaid                | test/cli/readme.bats
+README: $ dq schedule set                           | test/cli/readme.bats
 README: $ date | dq add                             | test/cli/readme.bats
 README: $ dq list --status pending                  | test/cli/readme.bats
 README:                        tasks per second     | -- a table
