@@ -63,26 +63,22 @@ enum { STEP_COLUMNS(COLUMNS_NAME) STEP_COUNT };
     X(HERD_TAG, "tag") X(HERD_AT, "MIN(expected_time)") X(HERD_TASKS, "COUNT(*)")
 enum { HERD_COLUMNS(COLUMNS_NAME) HERD_COUNT };
 
-static int take_step(const struct db_rows *r, void *arg, struct err *err)
+static void take_step(const struct db_rows *r, void *arg)
 {
     struct forecast_step *s = step_at(arg, sql_due(r, STEP_FIRST));
 
-    (void)err;
     if (s)
         s->tasks += db_u64(r, STEP_TASKS);
-    return 0;
 }
 
-static int take_herd(const struct db_rows *r, void *arg, struct err *err)
+static void take_herd(const struct db_rows *r, void *arg)
 {
     int64_t at = sql_due(r, HERD_AT);
     struct forecast_step *s = step_at(arg, at);
     MEM_LOCAL char *tag = sql_dup_tag(r, HERD_TAG);
 
-    (void)err;
     if (s)
         add_herd(s, tag, at, db_u64(r, HERD_TASKS));
-    return 0;
 }
 
 /* Appends the tasks of these tags: a bounded number, even if the server's estimate was wrong.
@@ -116,7 +112,7 @@ static int read_tasks(struct reading *w, struct tag_count *const *parts, size_t 
     buf_str(&sql, " GROUP BY TIMESTAMPDIFF(MICROSECOND, ");
     db_put_time(&sql, w->to->from_at);
     buf_printf(&sql, ", expected_time) DIV %" PRId64, w->step_ms * 1000);
-    int rc = db_each(w->db, &sql, STEP_COUNT, take_step, w, err);
+    int rc = db_all(w->db, &sql, STEP_COUNT, take_step, w, err);
     buf_reset(&sql);
     buf_printf(&sql, "SELECT %s", COLUMNS_SELECT(HERD_COLUMNS));
     put_tasks(w, &sql, parts, count);
@@ -127,7 +123,7 @@ static int read_tasks(struct reading *w, struct tag_count *const *parts, size_t 
                " %d",
                FORECAST_HERD, HERDS_LISTED);
     if (rc == 0)
-        rc = db_each(w->db, &sql, HERD_COUNT, take_herd, w, err);
+        rc = db_all(w->db, &sql, HERD_COUNT, take_herd, w, err);
     return rc;
 }
 

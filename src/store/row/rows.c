@@ -137,14 +137,12 @@ struct seen {
     bool *found;
 };
 
-static int see_id(const struct db_rows *r, void *arg, struct err *err)
+static void see_id(const struct db_rows *r, void *arg)
 {
     const struct seen *s = arg;
 
-    (void)err;
     for (size_t i = 0; i < s->w->count; i++)
         s->found[i] |= s->w->id(s->w->arg, i) == db_u64(r, COLUMNS_ONLY);
-    return 0;
 }
 
 static int read_ids(struct db *db, const struct rows_work *w, bool skip_locked, bool *found,
@@ -160,7 +158,7 @@ static int read_ids(struct db *db, const struct rows_work *w, bool skip_locked, 
         buf_u64(&sql, w->id(w->arg, i));
     }
     buf_str(&sql, skip_locked ? ") FOR UPDATE SKIP LOCKED" : ")");
-    return db_each(db, &sql, COLUMNS_ONE, see_id, &(struct seen){w, found}, err);
+    return db_all(db, &sql, COLUMNS_ONE, see_id, &(struct seen){w, found}, err);
 }
 
 /* Outside a transaction the locks of the first statement end with it, so other sessions do not

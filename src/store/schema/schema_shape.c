@@ -391,7 +391,7 @@ enum { TABLE_COLUMNS(COLUMNS_NAME) TABLE_COUNT };
 enum { COLUMN_COLUMNS(COLUMNS_NAME) COLUMN_COUNT };
 enum { INDEX_COLUMNS(COLUMNS_NAME) INDEX_COUNT };
 
-static int take_table(const struct db_rows *r, void *arg, struct err *err)
+static void take_table(const struct db_rows *r, void *arg)
 {
     struct schema_shape *s = arg;
     bool view = db_is_null(r, TABLE_ENGINE);
@@ -401,12 +401,10 @@ static int take_table(const struct db_rows *r, void *arg, struct err *err)
         .text = mem_strdup(view ? "none, as it is a view" : db_string(r, TABLE_ENGINE)),
         .rows = db_i64(r, TABLE_ROWS, 0)};
 
-    (void)err;
     push(&s->tables, &t);
-    return 0;
 }
 
-static int take_column(const struct db_rows *r, void *arg, struct err *err)
+static void take_column(const struct db_rows *r, void *arg)
 {
     struct schema_shape *s = arg;
     const char *extra = db_string(r, COLUMN_EXTRA);
@@ -419,13 +417,11 @@ static int take_column(const struct db_rows *r, void *arg, struct err *err)
             describe(db_string(r, COLUMN_TYPE), db_string(r, COLUMN_COLLATION), nullable, counted),
         .fallback = plain_default(db_text(r, COLUMN_DEFAULT, NULL))};
 
-    (void)err;
     c.optional = nullable || c.fallback || counted || strstr(extra, "GENERATED");
     push(&s->columns, &c);
-    return 0;
 }
 
-static int take_index(const struct db_rows *r, void *arg, struct err *err)
+static void take_index(const struct db_rows *r, void *arg)
 {
     struct schema_shape *s = arg;
     struct schema_shape_part x = {.table = mem_strdup(db_string(r, INDEX_TABLE)),
@@ -433,22 +429,19 @@ static int take_index(const struct db_rows *r, void *arg, struct err *err)
                                   .text = mem_printf("(%s)", db_string(r, INDEX_PARTS)),
                                   .optional = db_u64(r, INDEX_MANY) != 0};
 
-    (void)err;
     push(&s->indexes, &x);
-    return 0;
 }
 
 static int read_some(struct db *db, const char *select, const char *from,
                      const struct schema_shape_parts *tables, const char *tail, unsigned columns,
-                     int (*take)(const struct db_rows *r, void *arg, struct err *err),
-                     struct schema_shape *s, struct err *err)
+                     db_take_row *take, struct schema_shape *s, struct err *err)
 {
     BUF_LOCAL struct buf sql = BUF_INIT;
 
     buf_printf(&sql, "SELECT %s FROM information_schema.%s", select, from);
     put_names(&sql, tables);
     buf_str(&sql, tail);
-    return db_each(db, &sql, columns, take, s, err);
+    return db_all(db, &sql, columns, take, s, err);
 }
 
 int schema_shape_read(struct db *db, const struct schema_shape_parts *tables,
