@@ -3,6 +3,7 @@
  * they allow, however many attempts there are.
  */
 #include "store/ask/failure_list.h"
+#include "base/mem.h"
 #include "base/task.h"
 #include "base/when.h"
 #include "store/ask/task_filter.h"
@@ -10,7 +11,6 @@
 #include "store/db/db_put.h"
 #include "store/row/sql.h"
 
-#include <stdlib.h>
 #include <sys/param.h>
 
 #define STEP 5000 /* attempts that are read at a time */
@@ -48,11 +48,10 @@ static void take_failure(const struct db_rows *r, void *arg)
 
     if (!is_failure(task_outcome_parse(outcome)))
         return;
-    char *tag = sql_dup_tag(r, FAILURE_TAG);
+    MEM_LOCAL char *tag = sql_dup_tag(r, FAILURE_TAG);
     x.tag = tag;
     if (!w->tag_glob || task_tag_glob(w->tag_glob, tag))
         w->each(&x, w->arg);
-    free(tag);
 }
 
 /* Appends the entries of the index in that time, in order. */

@@ -198,14 +198,13 @@ static int read_many(struct reading *w, struct tag_count *const *tags, size_t co
 {
     static const struct tag_count_how how = {.most_ms = STEPS_MS};
     size_t apart = MIN(count, MAX(PARTS_MOST / w->to->count, 1)), n;
-    struct tag_count *parts = mem_alloc((apart * w->to->count + 1) * sizeof *parts), **order;
-    int rc;
+    MEM_LOCAL struct tag_count *parts = mem_alloc((apart * w->to->count + 1) * sizeof *parts);
 
     for (size_t i = 0; i < count - apart; i++)
         spread(w, tags[i]);
     n = make_parts(w, tags + (count - apart), apart, parts);
-    order = mem_alloc((n + 1) * sizeof(struct tag_count *));
-    rc = tag_count_all(w->db, &how, parts, n, err);
+    MEM_LOCAL struct tag_count **order = mem_alloc((n + 1) * sizeof(struct tag_count *));
+    int rc = tag_count_all(w->db, &how, parts, n, err);
     for (size_t i = 0; rc == 0 && i < n; i++) {
         struct forecast_step *s = step_at(w, parts[i].from_at);
 
@@ -220,8 +219,6 @@ static int read_many(struct reading *w, struct tag_count *const *tags, size_t co
     for (size_t i = 0; rc == 0 && i < MIN(n, (size_t)SEARCHES); i++)
         if (order[n - 1 - i]->tasks >= FORECAST_HERD)
             rc = search_herd(w, *order[n - 1 - i], err);
-    free(order);
-    free(parts);
     return rc;
 }
 

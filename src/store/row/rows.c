@@ -166,7 +166,8 @@ static int read_ids(struct db *db, const struct rows_work *w, bool skip_locked, 
 int rows_sift(struct db *db, const struct rows_work *w, struct rows_faults *faults, size_t *at,
               size_t *ret_n, struct err *err)
 {
-    bool *held = mem_zero(2 * w->count, sizeof *held), *there = held + w->count;
+    MEM_LOCAL bool *held = mem_zero(2 * w->count, sizeof *held);
+    bool *there = held + w->count;
     struct err locked;
     size_t n = 0;
 
@@ -182,7 +183,6 @@ int rows_sift(struct db *db, const struct rows_work *w, struct rows_faults *faul
             at[n++] = i;
         }
     }
-    free(held);
     *ret_n = n;
     return rc;
 }
@@ -213,7 +213,8 @@ int rows_run(struct db *db, const struct rows_work *w, bool careful, struct rows
              struct err *err)
 {
     struct division d = {.db = db, .work = w, .faults = faults};
-    size_t n = w->count, *at = mem_alloc((n + 1) * sizeof *at);
+    size_t n = w->count;
+    MEM_LOCAL size_t *at = mem_alloc((n + 1) * sizeof *at);
     int rc = 0;
 
     for (size_t i = 0; i < n; i++)
@@ -231,6 +232,5 @@ int rows_run(struct db *db, const struct rows_work *w, bool careful, struct rows
         if (rc == 0)
             rc = try_rest(&d, skip, wait, at, n, err);
     }
-    free(at);
     return rc;
 }

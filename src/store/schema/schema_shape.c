@@ -132,10 +132,9 @@ static char *word_after(const char *text, const char *before)
 
 static char *default_of(const char *text, const char *before)
 {
-    char *word = word_after(text, before), *plain = plain_default(word);
+    MEM_LOCAL char *word = word_after(text, before);
 
-    free(word);
-    return plain;
+    return plain_default(word);
 }
 
 /* "tag varchar(128) CHARACTER SET utf8mb4 COLLATE utf8mb4_bin NOT NULL COMMENT '...'" */
@@ -240,8 +239,8 @@ static enum schema_shape_kind read_change(const char *table, char *text,
 
 static int read_alter(const char *statement, struct schema_shape_change *c, struct err *err)
 {
-    char *copy = mem_strdup(statement + strlen(ALTER)), *text = copy + strcspn(copy, " ");
-    char *how = strstr(copy, ", ALGORITHM=");
+    MEM_LOCAL char *copy = mem_strdup(statement + strlen(ALTER));
+    char *text = copy + strcspn(copy, " "), *how = strstr(copy, ", ALGORITHM=");
     bool inplace = how && !strcmp(how, ", ALGORITHM=INPLACE, LOCK=NONE");
 
     c->instant = how && !strcmp(how, ", ALGORITHM=INSTANT");
@@ -249,7 +248,6 @@ static int read_alter(const char *statement, struct schema_shape_change *c, stru
         *how = *text = '\0';
         c->kind = read_change(copy, text + 1, &c->part);
     }
-    free(copy);
     return c->kind == SCHEMA_SHAPE_ROWS
                ? err_set(err, ERR_FATAL, "schema_shape.h says how to write this: %s", statement)
                : 0;

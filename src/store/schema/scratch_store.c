@@ -141,7 +141,7 @@ static char *leftovers(struct db *db)
 {
     BUF_LOCAL struct buf sql = BUF_INIT;
     struct err ignored;
-    char *names = NULL, *mark = NULL;
+    MEM_LOCAL char *names = NULL, *mark = NULL;
 
     buf_str(&sql, "SELECT IF(SUM(table_name NOT LIKE 'dq!_%' ESCAPE '!') = 0,"
                   " GROUP_CONCAT(table_name ORDER BY table_name SEPARATOR ', '), NULL)"
@@ -151,12 +151,7 @@ static char *leftovers(struct db *db)
     buf_str(&sql, "SELECT 1 FROM dq_meta WHERE name = 'bench'");
     if (rc == 0 && names)
         rc = query_text(db, &sql, &mark, &ignored);
-    if (rc < 0 || !mark) {
-        free(names);
-        names = NULL;
-    }
-    free(mark);
-    return names;
+    return rc == 0 && mark ? mem_strdup(names) : NULL;
 }
 
 int scratch_store_check_empty(struct db *db, struct err *err)
