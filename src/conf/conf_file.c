@@ -281,22 +281,20 @@ char *conf_file_find(const char *explicit_path, struct err *err)
     if (named && *named != '\0')
         return mem_strdup(named);
     const char *xdg = getenv("XDG_CONFIG_HOME"), *home = getenv("HOME");
-    char *own = NULL;
+    MEM_LOCAL char *own = NULL;
     struct stat st;
     if (xdg && *xdg == '/') /* the XDG specification: relative ones are ignored */
         own = mem_printf("%s/dq/dq.ini", xdg);
     else if (home && *home == '/')
         own = mem_printf("%s/.config/dq/dq.ini", home);
     if (own && stat(own, &st) == 0)
-        return own;
+        return mem_strdup(own);
     if (stat(SYSTEM_FILE, &st) != 0 && errno == ENOENT) {
         err_set(err, ERR_CONFIG,
                 "no configuration: there is neither %s%s" SYSTEM_FILE
                 "; name one with --config FILE or $DQ_CONFIG",
                 own ? own : "", own ? " nor " : "$HOME/.config/dq/dq.ini nor ");
-        free(own);
         return NULL;
     }
-    free(own);
     return mem_strdup(SYSTEM_FILE);
 }

@@ -78,7 +78,8 @@ static int choose_dir(char **ret, struct err *err)
 
 static int choose_path(const struct conf *conf, char **ret, struct err *err)
 {
-    char host[256] = "", *dir; /* other hosts may share the home */
+    char host[256] = ""; /* other hosts may share the home */
+    MEM_LOCAL char *dir = NULL;
     const char *const parts[] = {conf->path, conf->mysql.database, host};
     uint64_t h = TEXT_HASH_INIT;
 
@@ -92,7 +93,6 @@ static int choose_path(const struct conf *conf, char **ret, struct err *err)
     for (size_t i = 0; i < sizeof parts / sizeof parts[0]; i++)
         h = text_hash(h, parts[i], strlen(parts[i]) + 1);
     *ret = mem_printf("%s/dqd-%u-%016" PRIx64 ".lock", dir, (unsigned)geteuid(), h);
-    free(dir);
     return 0;
 }
 
@@ -111,42 +111,36 @@ static int busy(int fd, const char *path, struct err *err)
 
 int lock_take(const struct conf *conf, int *ret_fd, struct err *err)
 {
-    char *path, pid[32];
+    MEM_LOCAL char *path = NULL;
+    char pid[32];
     struct stat st;
     int rc = 0, fd;
 
     if (choose_path(conf, &path, err) < 0)
         return err->code;
     fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK, 0600);
-    if (fd < 0) {
-        rc = err_set(err, ERR_SYSTEM, "cannot open the lock file %s: %s; set [dqd] lock_file", path,
-                     strerror(errno));
-        goto out;
-    }
-    if (fstat(fd, &st) != 0 || !S_ISREG(st.st_mode) || st.st_uid != geteuid()) {
+    if (fd < 0)
+        return err_set(err, ERR_SYSTEM, "cannot open the lock file %s: %s; set [dqd] lock_file",
+                       path, strerror(errno));
+    if (fstat(fd, &st) != 0 || !S_ISREG(st.st_mode) || st.st_uid != geteuid())
         rc = err_set(
             err, ERR_SYSTEM,
             "the lock file %s is not a file of this account; remove it or set [dqd] lock_file",
             path);
-        goto out;
-    }
-    if (flock(fd, LOCK_EX | LOCK_NB) != 0) {
+    else if (flock(fd, LOCK_EX | LOCK_NB) != 0)
         rc = errno == EWOULDBLOCK
                  ? busy(fd, path, err)
                  : err_set(err, ERR_SYSTEM, "cannot lock %s: %s", path, strerror(errno));
-        goto out;
+    if (rc < 0) {
+        close(fd);
+        return rc;
     }
     /* only for the message of another one: the disk may be full */
     snprintf(pid, sizeof pid, "%ld\n", (long)getpid());
     if (ftruncate(fd, 0) == 0)
         (void)!pwrite(fd, pid, strlen(pid), 0);
-out:
-    if (rc == 0)
-        *ret_fd = fd;
-    else if (fd >= 0)
-        close(fd);
-    free(path);
-    return rc;
+    *ret_fd = fd;
+    return 0;
 }
 
 /* Whether a file can be created in the directory of path. */
@@ -170,7 +164,7 @@ static int check_directory(const char *path, struct err *err)
 
 int lock_check(const struct conf *conf, struct err *err)
 {
-    char *path;
+    MEM_LOCAL char *path = NULL;
     struct stat st;
     int rc = choose_path(conf, &path, err);
 
@@ -183,6 +177,5 @@ int lock_check(const struct conf *conf, struct err *err)
     else if (st.st_uid != geteuid())
         rc = err_set(err, ERR_DENIED, "the lock file %s belongs to user id %u", path,
                      (unsigned)st.st_uid);
-    free(path);
     return rc;
 }

@@ -13,7 +13,6 @@
 
 #include <inttypes.h>
 #include <stdio.h>
-#include <stdlib.h>
 
 void metrics_init(struct metrics *m, const struct context *ctx, const struct minute *minute)
 {
@@ -51,8 +50,9 @@ static void put_tags(struct buf *b, const struct minute *minute)
 static void put_histogram(struct buf *b, const char *name, const char *help, const uint64_t *steps,
                           int64_t sum_ms, uint64_t count)
 {
-    char *bucket = mem_printf("%s_bucket", name), *sum = mem_printf("%s_sum", name),
-         *total = mem_printf("%s_count", name), bound[24];
+    MEM_LOCAL char *bucket = mem_printf("%s_bucket", name), *sum = mem_printf("%s_sum", name),
+                   *total = mem_printf("%s_count", name);
+    char bound[24];
     uint64_t below = 0;
 
     prom_metric(b, name, "histogram", help);
@@ -64,9 +64,6 @@ static void put_histogram(struct buf *b, const char *name, const char *help, con
     prom_u64(b, bucket, count, "le", "+Inf", NULL);
     prom_seconds(b, sum, sum_ms, NULL);
     prom_u64(b, total, count, NULL);
-    free(bucket);
-    free(sum);
-    free(total);
 }
 
 static void put_histograms(struct buf *b, const struct minute *minute)

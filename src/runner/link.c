@@ -129,7 +129,7 @@ int link_send_tasks(struct link *l, uint32_t number, const struct handlers *h, u
 {
     struct message_job j = *times;
     const bool batch = h->items[handler].batch > 1;
-    uint64_t *ids = mem_alloc(count * sizeof *ids);
+    MEM_LOCAL uint64_t *ids = mem_alloc(count * sizeof *ids);
 
     for (uint32_t i = 0; i < count; i++)
         ids[i] = tasks[i].id;
@@ -148,7 +148,6 @@ int link_send_tasks(struct link *l, uint32_t number, const struct handlers *h, u
     j.stdin_fd = input_tasks(tasks, count, batch, err);
     if (j.stdin_fd >= 0)
         link_send_job(l, number, &j);
-    free(ids);
     return j.stdin_fd >= 0 ? 0 : err->code;
 }
 

@@ -348,7 +348,7 @@ static void changes(void **state)
     end_within(100);
     assert_int_equal(done.changed, 10);
     begin("delete 10 by id");
-    ok(delete_all(db, &f, &done, NULL));
+    ok(delete_all(db, &f, &done, &faults));
     end_within(200);
     assert_int_equal(done.changed, 10);
 }

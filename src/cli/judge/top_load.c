@@ -9,7 +9,6 @@
 #include "cli/judge/why_facts.h"
 #include "store/db/db_session.h"
 
-#include <stdlib.h>
 #include <string.h>
 #include <sys/param.h>
 
@@ -79,7 +78,7 @@ static char *explain(struct load *l, const struct tag_info *t, const struct why_
     if (t->next_at == TASK_TIME_NONE && !tag_info_paused(t))
         return mem_strdup("");
     f.due_in_ms = t->next_at == TASK_TIME_NONE ? 0 : t->next_at - l->now_at;
-    struct why_dqd *dqds = why_facts_see(l->fleet, t->tag, owners, count, &f);
+    MEM_LOCAL struct why_dqd *dqds = why_facts_see(l->fleet, t->tag, owners, count, &f);
     why_decide(&f, &w);
     if (t->late_from_at != TASK_TIME_NONE && why_is_open(&w) && l->locks < LOCKS_MOST) {
         int64_t since = when_steady();
@@ -90,9 +89,7 @@ static char *explain(struct load *l, const struct tag_info *t, const struct why_
         if (when_steady() - since > LOOK_SLOW_MS)
             l->locks = LOCKS_MOST;
     }
-    char *brief = why_brief(&w);
-    free(dqds);
-    return brief;
+    return why_brief(&w);
 }
 
 /* ---- all of it */

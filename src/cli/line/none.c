@@ -47,12 +47,10 @@ bool none_note_nearest(struct cmd_context *c, const char *tag)
 {
     if (c->quiet || c->style.format != OUT_TABLE)
         return false;
-    char *near = nearest(c, tag);
-    bool said = near;
-    if (said)
+    MEM_LOCAL char *near = nearest(c, tag);
+    if (near)
         cmd_note(c, "no task has the tag \"%s\": did you mean \"%s\"?", tag, near);
-    free(near);
-    return said;
+    return near;
 }
 
 void none_note(struct cmd_context *c, const char *text, const char *tags)

@@ -112,7 +112,8 @@ static void put_line(struct buf *b, struct buf *line, unsigned width)
 
 void top_view_title(struct buf *b, const char *left, const char *right, unsigned width)
 {
-    struct buf l = BUF_INIT, r = BUF_INIT;
+    struct buf l = BUF_INIT;
+    BUF_LOCAL struct buf r = BUF_INIT;
 
     text_escape(&l, left, strlen(left), 0);
     text_escape(&r, right, strlen(right), 0);
@@ -122,7 +123,6 @@ void top_view_title(struct buf *b, const char *left, const char *right, unsigned
         put_fill(&l, width - of_l - of_r);
         buf_add(&l, r.data ? r.data : "", r.len);
     }
-    buf_done(&r);
     put_line(b, &l, width);
 }
 

@@ -89,13 +89,11 @@ static void print_sql(const struct task_new *t, enum key_conflict on_conflict)
 
 static int set_wait(struct cmd_context *c, bool timed, struct task_new *t, struct err *err)
 {
-    struct fleet fleet = {0};
+    LOCAL_BY(fleet_done) struct fleet fleet = {0};
 
     if (c->db && fleet_load(c->db, &fleet, err) < 0)
         fleet_done(&fleet);
-    int rc = fleet_set_wait(&fleet, timed, t, err);
-    fleet_done(&fleet);
-    return rc;
+    return fleet_set_wait(&fleet, timed, t, err);
 }
 
 /* Checks the task, and reads its body into *body. A pipe may have got its data only after the

@@ -31,7 +31,11 @@ static const char *const status_names[] = {"OK", "WARNING", "CRITICAL", "UNKNOWN
 
 struct check_values {
     const char *tag, *max_failed, *max_expired, *schedules;
-    int64_t max_late_ms, max_pending, max_running_ms, min_dqds;
+    int64_t max_late_ms, max_pending, max_running_ms, min_dqds; /* -1: no limit */
+    /* what the texts mean */
+    struct rate {
+        int64_t most, in_ms; /* -1: none; in this time */
+    } failed, expired;
 };
 
 struct finding {
@@ -53,14 +57,6 @@ __attribute__((format(printf, 3, 4))) static void add_problem(struct finding *f,
 
 /* ---- the limits */
 
-struct limits {
-    int64_t late_ms, pending; /* -1: none */
-    struct rate {
-        int64_t most, in_ms; /* -1: none; in this time */
-    } failed, expired;
-    int64_t dqds; /* at least; -1: none */
-};
-
 /* "10" or "10/1h". */
 static int parse_rate(const char *option, const char *text, struct rate *ret, struct err *err)
 {
@@ -80,14 +76,6 @@ static int parse_rate(const char *option, const char *text, struct rate *ret, st
     return 0;
 }
 
-static int read_limits(const struct check_values *v, struct limits *ret, struct err *err)
-{
-    *ret =
-        (struct limits){.late_ms = v->max_late_ms, .pending = v->max_pending, .dqds = v->min_dqds};
-    int rc = parse_rate("--max-failed", v->max_failed, &ret->failed, err);
-    return rc < 0 ? rc : parse_rate("--max-expired", v->max_expired, &ret->expired, err);
-}
-
 /* ---- what is wrong */
 
 /* The numbers that are compared with the limits, over all tags that are not paused. */
@@ -102,21 +90,21 @@ static int64_t late_of(const struct tag_info *t, int64_t now_at)
     return tag_info_paused(t) ? 0 : MAX(tag_info_late_ms(t, now_at), 0);
 }
 
-static void check_late(struct finding *f, const struct limits *limits, const struct fleet *fleet,
+static void check_late(struct finding *f, const struct check_values *v, const struct fleet *fleet,
                        const struct tag_info *tags, size_t count, int64_t now_at)
 {
     char late[WHEN_TEXT_SIZE], most[WHEN_TEXT_SIZE];
     size_t named = 0;
 
-    for (size_t i = 0; limits->late_ms >= 0 && i < count; i++) {
+    for (size_t i = 0; v->max_late_ms >= 0 && i < count; i++) {
         int64_t late_ms = late_of(&tags[i], now_at);
 
-        if (late_ms <= limits->late_ms || named++ >= TAGS_NAMED)
+        if (late_ms <= v->max_late_ms || named++ >= TAGS_NAMED)
             continue;
         BUF_LOCAL struct buf held = BUF_INIT;
         fleet_put_limit(&held, fleet, &tags[i], now_at);
         add_problem(f, STATUS_CRITICAL, "%s is %s late, more than %s%s%s", tags[i].tag,
-                    when_format_rough(late, late_ms), when_format_rough(most, limits->late_ms),
+                    when_format_rough(late, late_ms), when_format_rough(most, v->max_late_ms),
                     held.len ? ": " : "", held.len ? held.data : "");
     }
     if (named > TAGS_NAMED)
@@ -162,13 +150,13 @@ static void put_silent(struct finding *f, const struct fleet *fleet)
                         fleet->dqds[i].pid, when_format_rough(ago, fleet->dqds[i].silent_ms));
 }
 
-static void check_fleet(struct finding *f, const struct limits *limits, const struct fleet *fleet)
+static void check_fleet(struct finding *f, const struct check_values *v, const struct fleet *fleet)
 {
     BUF_LOCAL struct buf last = BUF_INIT;
 
-    if (fleet->alive && limits->dqds > (int64_t)fleet->alive) {
+    if (fleet->alive && v->min_dqds > (int64_t)fleet->alive) {
         add_problem(f, STATUS_CRITICAL, "%zu of at least %" PRId64 " dqds %s alive", fleet->alive,
-                    limits->dqds, fleet->alive == 1 ? "is" : "are");
+                    v->min_dqds, fleet->alive == 1 ? "is" : "are");
         put_silent(f, fleet);
     }
     if (fleet->alive)
@@ -238,13 +226,13 @@ static void check_rate(struct finding *f, const struct rate *r, uint64_t n, cons
                     when_format_rough(text, r->in_ms), r->most);
 }
 
-static void check_numbers(struct finding *f, const struct limits *limits, const struct numbers *n)
+static void check_numbers(struct finding *f, const struct check_values *v, const struct numbers *n)
 {
-    check_rate(f, &limits->failed, n->failed, "failed");
-    check_rate(f, &limits->expired, n->expired, "expired");
-    if (limits->pending >= 0 && n->pending > (uint64_t)limits->pending)
+    check_rate(f, &v->failed, n->failed, "failed");
+    check_rate(f, &v->expired, n->expired, "expired");
+    if (v->max_pending >= 0 && n->pending > (uint64_t)v->max_pending)
         add_problem(f, STATUS_CRITICAL, "%" PRIu64 " tasks are pending, more than %" PRId64,
-                    n->pending, limits->pending);
+                    n->pending, v->max_pending);
 }
 
 static int check_schedules(struct cmd_context *c, const char *globs, const struct fleet *fleet,
@@ -311,7 +299,7 @@ static void put_limit(struct buf *line, int64_t limit)
     buf_str(line, ";0");
 }
 
-static void put_line(const struct finding *f, const struct limits *limits, const struct numbers *n,
+static void put_line(const struct finding *f, const struct check_values *v, const struct numbers *n,
                      const struct fleet *fleet)
 {
     struct buf line = BUF_INIT;
@@ -326,18 +314,18 @@ static void put_line(const struct finding *f, const struct limits *limits, const
     if (!f->problems.len && fleet->between)
         buf_printf(&line, ", %zu between passes", fleet->between);
     buf_str(&line, " | ");
-    put_time(&line, "late", n->late_ms, limits->late_ms);
+    put_time(&line, "late", n->late_ms, v->max_late_ms);
     buf_printf(&line, " failed=%" PRIu64, n->failed);
-    put_limit(&line, limits->failed.most);
+    put_limit(&line, v->failed.most);
     buf_printf(&line, " pending=%" PRIu64, n->pending);
-    put_limit(&line, limits->pending);
+    put_limit(&line, v->max_pending);
     buf_printf(&line, " dqds=%zu;;", fleet->alive);
-    if (limits->dqds >= 0)
-        buf_printf(&line, "%" PRId64 ":", limits->dqds);
+    if (v->min_dqds >= 0)
+        buf_printf(&line, "%" PRId64 ":", v->min_dqds);
     buf_str(&line, ";0");
-    if (limits->expired.most >= 0) {
+    if (v->expired.most >= 0) {
         buf_printf(&line, " expired=%" PRIu64, n->expired);
-        put_limit(&line, limits->expired.most);
+        put_limit(&line, v->expired.most);
     }
     if (n->most_running_ms >= 0)
         put_time(&line, " running", n->running_ms, n->most_running_ms);
@@ -377,8 +365,8 @@ static int count(struct cmd_context *c, const struct check_values *v, const stru
     return 0;
 }
 
-static int look(struct cmd_context *c, const struct check_values *v, const struct limits *limits,
-                struct finding *f, struct err *err)
+static int look(struct cmd_context *c, const struct check_values *v, struct finding *f,
+                struct err *err)
 {
     LOCAL_BY(fleet_done) struct fleet fleet = {0};
     struct tag_info *tags = NULL;
@@ -393,18 +381,18 @@ static int look(struct cmd_context *c, const struct check_values *v, const struc
         rc = tag_store_list(c->db, v->tag, &(struct tag_count_how){.exact = false}, &tags,
                             &tag_count, &now_at, err);
     if (rc == 0)
-        rc = count(c, v, &limits->failed, offsetof(struct counts, failed), &n.failed, err);
+        rc = count(c, v, &v->failed, offsetof(struct counts, failed), &n.failed, err);
     if (rc == 0)
-        rc = count(c, v, &limits->expired, offsetof(struct counts, expired), &n.expired, err);
+        rc = count(c, v, &v->expired, offsetof(struct counts, expired), &n.expired, err);
     if (rc == 0) {
         for (size_t i = 0; i < tag_count; i++) {
             n.late_ms = MAX(n.late_ms, late_of(&tags[i], now_at));
             n.pending += tags[i].count[TASK_PENDING];
         }
-        check_fleet(f, limits, &fleet);
-        check_late(f, limits, &fleet, tags, tag_count, now_at);
+        check_fleet(f, v, &fleet);
+        check_late(f, v, &fleet, tags, tag_count, now_at);
         check_served(f, &fleet, tags, tag_count);
-        check_numbers(f, limits, &n);
+        check_numbers(f, v, &n);
         if (v->max_running_ms >= 0)
             rc = check_running(c, v, now_at, f, &n.running_ms, err);
         if (rc == 0 && v->schedules)
@@ -413,21 +401,20 @@ static int look(struct cmd_context *c, const struct check_values *v, const struc
     if (rc == 0 && c->style.format == OUT_JSON)
         put_json(f, &n, &fleet, f->problems.len ? f->problems.data : "");
     else if (rc == 0)
-        put_line(f, limits, &n, &fleet);
+        put_line(f, v, &n, &fleet);
     tag_store_free(tags, tag_count);
     return rc;
 }
 
 static int run(struct cmd_context *c, const void *values, struct err *err)
 {
-    const struct check_values *v = values;
+    struct check_values v = *(const struct check_values *)values;
     struct finding f = {STATUS_OK, BUF_INIT};
-    struct limits limits;
-    int rc = read_limits(v, &limits, err);
 
-    if (rc < 0)
-        return rc;
-    if (look(c, v, &limits, &f, err) < 0) {
+    if (parse_rate("--max-failed", v.max_failed, &v.failed, err) < 0 ||
+        parse_rate("--max-expired", v.max_expired, &v.expired, err) < 0)
+        return err->code;
+    if (look(c, &v, &f, err) < 0) {
         BUF_LOCAL struct buf line = BUF_INIT;
 
         f.status = STATUS_UNKNOWN;

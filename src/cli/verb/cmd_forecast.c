@@ -4,12 +4,12 @@
 #include "cli/line/verbs.h"
 #include "cli/show/spark.h"
 
+#include "base/mem.h"
 #include "base/task.h"
 #include "base/text.h"
 #include "base/when.h"
 #include "store/ask/forecast_store.h"
 
-#include <stdlib.h>
 #include <sys/param.h>
 
 #define DEFAULT_HOURS 24
@@ -101,7 +101,7 @@ static int run(struct cmd_context *c, const void *values, struct err *err)
     const struct forecast_values *v = values;
     int64_t for_ms = v->for_ms >= 0 ? v->for_ms : DEFAULT_HOURS * WHEN_HOUR;
     int64_t step_ms = v->by >= 0 ? by_ms[v->by] : for_ms <= 2 * WHEN_HOUR ? WHEN_MINUTE : WHEN_HOUR;
-    struct forecast f;
+    LOCAL_BY(forecast_store_free) struct forecast f = {.count = 0};
     int rc;
 
     if (for_ms / step_ms > STEPS_MOST)
@@ -115,9 +115,7 @@ static int run(struct cmd_context *c, const void *values, struct err *err)
     if (rc < 0)
         return rc;
     c->style.cell.now_at = f.now_at;
-    rc = put(c, &f, step_ms, err);
-    forecast_store_free(&f);
-    return rc;
+    return put(c, &f, step_ms, err);
 }
 
 #define FIELD(name) offsetof(struct forecast_values, name)

@@ -1,6 +1,6 @@
 /*
  * cmd_quiet.c - dq quiet: the dqds of a host claim nothing until dq unquiet, or until the time is
- * up.
+ * up. And dq unquiet.
  */
 #include "cli/line/verbs.h"
 #include "cli/many/act.h"
@@ -10,7 +10,6 @@
 #include "base/mem.h"
 
 #include <inttypes.h>
-#include <stdlib.h>
 #include <string.h>
 
 struct quiet_values {
@@ -39,11 +38,12 @@ static int check(struct cmd_context *c, const char *name, uint64_t *ret_running,
                : err_set(err, ERR_NOT_FOUND, "no dqd of %s is known; dq pollers lists them", name);
 }
 
-static int run(struct cmd_context *c, const void *values, struct err *err)
+static int quiet(struct cmd_context *c, const void *values, struct err *err)
 {
     const struct quiet_values *v = values;
     const char *name = c->operands[0];
     uint64_t running;
+    MEM_LOCAL char *row = mem_printf(TAG_PAUSE_DQD "%s", name);
     LOCAL_BY(act_done) struct act act = {0};
     if (v->for_ms == 0)
         return err_set(err, ERR_USAGE, "--for must be longer than 0; dq unquiet ends it");
@@ -51,11 +51,9 @@ static int run(struct cmd_context *c, const void *values, struct err *err)
     if (rc < 0)
         return rc;
     act_init(&act, c, NULL, 0);
-    char *row = mem_printf(TAG_PAUSE_DQD "%s", name);
     act.event.tag = row;
     rc = tag_pause_begin(c->db, &act.event, v->for_ms >= 0 ? TASK_TIME_NONE : INT64_MAX, v->for_ms,
                          NULL, err);
-    free(row);
     if (rc < 0)
         return rc;
     cmd_note(c,
@@ -81,5 +79,35 @@ const struct cmd cmd_quiet = {
     .level = CMD_SCHEMA,
     .formats = OUT_ANY,
     .examples = "dq quiet web1 --for 30m",
-    .run = run,
+    .run = quiet,
+};
+
+static int unquiet(struct cmd_context *c, const void *values __attribute__((unused)),
+                   struct err *err)
+{
+    const char *name = c->operands[0];
+    MEM_LOCAL char *row = mem_printf(TAG_PAUSE_DQD "%s", name);
+    LOCAL_BY(act_done) struct act act = {0};
+
+    act_init(&act, c, NULL, 0);
+    act.event.tag = row;
+    int rc = tag_pause_end(c->db, &act.event, err);
+    if (rc == 0)
+        return err_set(err, ERR_NOT_FOUND, "%s is not quiet", name);
+    if (rc > 0)
+        cmd_note(c, "%s claims tasks again from its next heartbeat on", name);
+    return rc < 0 ? rc : 0;
+}
+
+const struct cmd cmd_unquiet = {
+    .name = "unquiet",
+    .group = "change",
+    .summary = "let a quiet dqd claim tasks again",
+    .usage = "HOST[:PID]",
+    .min_operands = 1,
+    .max_operands = 1,
+    .level = CMD_SCHEMA,
+    .formats = OUT_ANY,
+    .examples = "dq unquiet web1",
+    .run = unquiet,
 };

@@ -237,8 +237,8 @@ static int write_page(struct cmd_context *c, const struct stats_values *v, const
                                           .most_ms = FAILURES_NEWEST_MS,
                                           .tag_glob = v->tag};
     BUF_LOCAL struct buf place = BUF_INIT;
-    struct top_data now = {.count = 0};
-    struct forecast ahead = {.count = 0};
+    LOCAL_BY(top_view_free) struct top_data now = {.count = 0};
+    LOCAL_BY(forecast_store_free) struct forecast ahead = {.count = 0};
     LOCAL_BY(failures_done) struct failures errors = {0};
     int64_t left_at = TASK_TIME_NONE;
     int rc = top_load(c, v->tag, &now, err);
@@ -260,8 +260,6 @@ static int write_page(struct cmd_context *c, const struct stats_values *v, const
                                     .server = db_server(c->db)};
     if (rc == 0)
         rc = stats_html_write(&page, v->html, &c->style.cell, err);
-    forecast_store_free(&ahead);
-    top_view_free(&now);
     return rc;
 }
 

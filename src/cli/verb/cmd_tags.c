@@ -11,7 +11,6 @@
 
 #include "base/mem.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 #define NAMED 5 /* of those that rest, are refused or slow */
@@ -75,7 +74,7 @@ static void note_limit(struct cmd_context *c, const struct fleet *fleet, const s
 {
     bool late = t->late_from_at != TASK_TIME_NONE && !tag_info_paused(t);
     BUF_LOCAL struct buf b = BUF_INIT;
-    char *differ;
+    MEM_LOCAL char *differ = NULL;
     fleet_limit(fleet, t->tag, &differ);
     if (differ && ++*named <= NAMED)
         cmd_note(c, "%s", differ);
@@ -83,7 +82,6 @@ static void note_limit(struct cmd_context *c, const struct fleet *fleet, const s
         fleet_put_limit(&b, fleet, t, c->style.cell.now_at);
     if (b.len && ++*named <= NAMED)
         cmd_note(c, "%s waits: %s", t->tag, b.data);
-    free(differ);
 }
 
 static int answer(struct cmd_context *c, const void *values,

@@ -218,7 +218,8 @@ static int explain(struct cmd_context *c, uint64_t id, struct err *err)
 static int run(struct cmd_context *c, const void *values, struct err *err)
 {
     const struct why_values *v = values;
-    uint64_t *ids = NULL, id = 0;
+    MEM_LOCAL uint64_t *ids = NULL;
+    uint64_t id = 0;
     size_t count = 0;
     if (!v->tag && !v->key && !c->operand_count)
         return err_set(err, ERR_USAGE, "give the id of a task, --tag with a tag, or --key");
@@ -231,10 +232,7 @@ static int run(struct cmd_context *c, const void *values, struct err *err)
         return rc < 0 ? rc : explain(c, id, err);
     }
     int rc = named_ids(c, v->key, v->tag, false, &ids, &count, err);
-    if (rc == 0)
-        rc = explain(c, ids[0], err);
-    free(ids);
-    return rc;
+    return rc == 0 ? explain(c, ids[0], err) : rc;
 }
 
 static const struct cmd_option options[] = {

@@ -35,13 +35,11 @@ struct reading {
     void *arg;
 };
 
-static int take_word(const struct db_rows *r, void *arg, struct err *err)
+static void take_word(const struct db_rows *r, void *arg)
 {
     const struct reading *w = arg;
 
-    (void)err;
     w->each(db_string(r, WORD_TEXT), db_text(r, WORD_HELP, NULL), w->arg);
-    return 0;
 }
 
 int complete_store_list(struct db *db, enum complete_store_kind kind, const char *prefix,
@@ -59,5 +57,5 @@ int complete_store_list(struct db *db, enum complete_store_kind kind, const char
         buf_str(&sql, kind == COMPLETE_STORE_TAGS ? tags : ids);
     buf_printf(&sql, ") w WHERE LEFT(word, CHAR_LENGTH(%s)) = %s ORDER BY %s LIMIT 200", value.data,
                value.data, kind == COMPLETE_STORE_IDS ? "word DESC" : "word");
-    return db_each(db, &sql, WORD_COUNT, take_word, &w, err);
+    return db_all(db, &sql, WORD_COUNT, take_word, &w, err);
 }

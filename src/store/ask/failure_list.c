@@ -3,6 +3,7 @@
  * they allow, however many attempts there are.
  */
 #include "store/ask/failure_list.h"
+#include "base/mem.h"
 #include "base/task.h"
 #include "base/when.h"
 #include "store/ask/task_filter.h"
@@ -10,7 +11,6 @@
 #include "store/db/db_put.h"
 #include "store/row/sql.h"
 
-#include <stdlib.h>
 #include <sys/param.h>
 
 #define STEP 5000 /* attempts that are read at a time */
@@ -37,7 +37,7 @@ static bool is_failure(int outcome)
     return outcome != OUTCOME_DONE && outcome != OUTCOME_CANCELLED;
 }
 
-static int take_failure(const struct db_rows *r, void *arg, struct err *err)
+static void take_failure(const struct db_rows *r, void *arg)
 {
     struct reading *w = arg;
     const char *error = db_text(r, FAILURE_ERROR, NULL), *outcome = db_string(r, FAILURE_OUTCOME);
@@ -46,15 +46,12 @@ static int take_failure(const struct db_rows *r, void *arg, struct err *err)
                         .error = error ? error : outcome,
                         .finish_at = db_time(r, FAILURE_FINISH)};
 
-    (void)err;
     if (!is_failure(task_outcome_parse(outcome)))
-        return 0;
-    char *tag = sql_dup_tag(r, FAILURE_TAG);
+        return;
+    MEM_LOCAL char *tag = sql_dup_tag(r, FAILURE_TAG);
     x.tag = tag;
     if (!w->tag_glob || task_tag_glob(w->tag_glob, tag))
         w->each(&x, w->arg);
-    free(tag);
-    return 0;
 }
 
 /* Appends the entries of the index in that time, in order. */
@@ -86,7 +83,7 @@ static int list_part(struct db *db, int64_t since_at, int64_t before_at, bool ne
                " JOIN dq_attempt a FORCE INDEX (PRIMARY) ON a.task_id = x.task_id"
                " AND a.version = x.version ORDER BY x.finish_time%s",
                newest_first ? " DESC" : "");
-    return db_each_streamed(db, &sql, FAILURE_COUNT, take_failure, w, err);
+    return db_all_streamed(db, &sql, FAILURE_COUNT, take_failure, w, err);
 }
 
 /* The time at which the attempt ended that comes behind `count` newer ones. 1, or 0 if there are

@@ -63,26 +63,22 @@ enum { STEP_COLUMNS(COLUMNS_NAME) STEP_COUNT };
     X(HERD_TAG, "tag") X(HERD_AT, "MIN(expected_time)") X(HERD_TASKS, "COUNT(*)")
 enum { HERD_COLUMNS(COLUMNS_NAME) HERD_COUNT };
 
-static int take_step(const struct db_rows *r, void *arg, struct err *err)
+static void take_step(const struct db_rows *r, void *arg)
 {
     struct forecast_step *s = step_at(arg, sql_due(r, STEP_FIRST));
 
-    (void)err;
     if (s)
         s->tasks += db_u64(r, STEP_TASKS);
-    return 0;
 }
 
-static int take_herd(const struct db_rows *r, void *arg, struct err *err)
+static void take_herd(const struct db_rows *r, void *arg)
 {
     int64_t at = sql_due(r, HERD_AT);
     struct forecast_step *s = step_at(arg, at);
     MEM_LOCAL char *tag = sql_dup_tag(r, HERD_TAG);
 
-    (void)err;
     if (s)
         add_herd(s, tag, at, db_u64(r, HERD_TASKS));
-    return 0;
 }
 
 /* Appends the tasks of these tags: a bounded number, even if the server's estimate was wrong.
@@ -116,7 +112,7 @@ static int read_tasks(struct reading *w, struct tag_count *const *parts, size_t 
     buf_str(&sql, " GROUP BY TIMESTAMPDIFF(MICROSECOND, ");
     db_put_time(&sql, w->to->from_at);
     buf_printf(&sql, ", expected_time) DIV %" PRId64, w->step_ms * 1000);
-    int rc = db_each(w->db, &sql, STEP_COUNT, take_step, w, err);
+    int rc = db_all(w->db, &sql, STEP_COUNT, take_step, w, err);
     buf_reset(&sql);
     buf_printf(&sql, "SELECT %s", COLUMNS_SELECT(HERD_COLUMNS));
     put_tasks(w, &sql, parts, count);
@@ -127,7 +123,7 @@ static int read_tasks(struct reading *w, struct tag_count *const *parts, size_t 
                " %d",
                FORECAST_HERD, HERDS_LISTED);
     if (rc == 0)
-        rc = db_each(w->db, &sql, HERD_COUNT, take_herd, w, err);
+        rc = db_all(w->db, &sql, HERD_COUNT, take_herd, w, err);
     return rc;
 }
 
@@ -202,14 +198,13 @@ static int read_many(struct reading *w, struct tag_count *const *tags, size_t co
 {
     static const struct tag_count_how how = {.most_ms = STEPS_MS};
     size_t apart = MIN(count, MAX(PARTS_MOST / w->to->count, 1)), n;
-    struct tag_count *parts = mem_alloc((apart * w->to->count + 1) * sizeof *parts), **order;
-    int rc;
+    MEM_LOCAL struct tag_count *parts = mem_alloc((apart * w->to->count + 1) * sizeof *parts);
 
     for (size_t i = 0; i < count - apart; i++)
         spread(w, tags[i]);
     n = make_parts(w, tags + (count - apart), apart, parts);
-    order = mem_alloc((n + 1) * sizeof(struct tag_count *));
-    rc = tag_count_all(w->db, &how, parts, n, err);
+    MEM_LOCAL struct tag_count **order = mem_alloc((n + 1) * sizeof(struct tag_count *));
+    int rc = tag_count_all(w->db, &how, parts, n, err);
     for (size_t i = 0; rc == 0 && i < n; i++) {
         struct forecast_step *s = step_at(w, parts[i].from_at);
 
@@ -224,8 +219,6 @@ static int read_many(struct reading *w, struct tag_count *const *tags, size_t co
     for (size_t i = 0; rc == 0 && i < MIN(n, (size_t)SEARCHES); i++)
         if (order[n - 1 - i]->tasks >= FORECAST_HERD)
             rc = search_herd(w, *order[n - 1 - i], err);
-    free(order);
-    free(parts);
     return rc;
 }
 

@@ -21,15 +21,13 @@ struct wanted {
     char **values;
 };
 
-static int take_setting(const struct db_rows *r, void *arg, struct err *err)
+static void take_setting(const struct db_rows *r, void *arg)
 {
     const struct wanted *w = arg;
 
-    (void)err;
     for (size_t i = 0; i < w->count; i++)
         if (!w->values[i] && !strcmp(w->names[i], db_string(r, COLUMNS_SHOW_NAME)))
             w->values[i] = mem_strdup(db_string(r, COLUMNS_SHOW_VALUE));
-    return 0;
 }
 
 int health_store_settings(struct db *db, const char *const *names, size_t count, char **ret_values,
@@ -44,7 +42,7 @@ int health_store_settings(struct db *db, const char *const *names, size_t count,
         buf_printf(&sql, "%s%s", i ? "', '" : "", names[i]);
     }
     buf_str(&sql, "')");
-    return db_each(db, &sql, COLUMNS_SHOW, take_setting, &wanted, err);
+    return db_all(db, &sql, COLUMNS_SHOW, take_setting, &wanted, err);
 }
 
 /* ---- clock */
@@ -71,21 +69,19 @@ struct planning {
     bool begun;
 };
 
-static int take_plan(const struct db_rows *r, void *arg, struct err *err)
+static void take_plan(const struct db_rows *r, void *arg)
 {
     struct planning *w = arg;
     const char *extra = db_string(r, w->at->extra);
 
-    (void)err;
     w->plan->sorts = w->plan->sorts || strstr(extra, "filesort") || strstr(extra, "temporary");
     if (w->begun)
-        return 0;
+        return;
     w->begun = true;
     snprintf(w->plan->key, sizeof w->plan->key, "%s", db_string(r, w->at->key));
     snprintf(w->plan->type, sizeof w->plan->type, "%s", db_string(r, w->at->type));
     w->plan->rows = db_u64(r, w->at->rows);
     w->plan->loose = strstr(extra, "group-by");
-    return 0;
 }
 
 int health_store_plan(struct db *db, const struct buf *statement, struct health_plan *ret,
@@ -97,7 +93,7 @@ int health_store_plan(struct db *db, const struct buf *statement, struct health_
     *ret = (struct health_plan){.rows = 0};
     buf_str(&sql, SQL_EXPLAIN);
     buf_add(&sql, statement->data, statement->len);
-    return db_each(db, &sql, w.at->count, take_plan, &w, err);
+    return db_all(db, &sql, w.at->count, take_plan, &w, err);
 }
 
 /* ---- rows */

@@ -70,15 +70,13 @@ struct estimating {
     size_t count;
 };
 
-static int take_estimate(const struct db_rows *r, void *arg, struct err *err)
+static void take_estimate(const struct db_rows *r, void *arg)
 {
     const struct estimating *w = arg;
     uint64_t id = db_u64(r, w->at->id);
 
-    (void)err;
     if (id >= 1 && id <= w->count)
         w->ranges[id - 1].rows = db_u64(r, w->at->rows);
-    return 0;
 }
 
 static int estimate(struct db *db, struct range *ranges, size_t count, struct err *err)
@@ -92,7 +90,7 @@ static int estimate(struct db *db, struct range *ranges, size_t count, struct er
         buf_str(&sql, i ? " UNION ALL SELECT 1" : "SELECT 1");
         put_range(&sql, &ranges[i]);
     }
-    return db_each(db, &sql, w.at->count, take_estimate, &w, err);
+    return db_all(db, &sql, w.at->count, take_estimate, &w, err);
 }
 
 static int compare_tasks(const void *a, const void *b)

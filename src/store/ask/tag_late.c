@@ -139,18 +139,16 @@ static int read_first(struct reading *w, uint64_t limit, bool (*is_wanted)(const
 /* clang-format on */
 enum { ALL_COLUMNS(COLUMNS_NAME) ALL_COUNT };
 
-static int take_all(const struct db_rows *r, void *arg, struct err *err)
+static void take_all(const struct db_rows *r, void *arg)
 {
     const struct reading *w = arg;
     MEM_LOCAL char *tag = sql_dup_tag(r, ALL_TAG);
     struct tag_info *t = bsearch(&tag, w->infos, w->count, sizeof *t, order_names);
 
-    (void)err;
     if (t) {
         t->late_from_at = sql_due(r, ALL_FROM);
         t->refused = db_u64(r, ALL_REFUSED);
     }
-    return 0;
 }
 
 /* Tags added since are left out. */
@@ -162,7 +160,7 @@ static int read_all(struct reading *w, struct err *err)
                "SELECT %s FROM dq_task FORCE INDEX (due) WHERE status = %d"
                " AND expected_time <= UTC_TIMESTAMP(3) GROUP BY tag",
                COLUMNS_SELECT(ALL_COLUMNS), TASK_PENDING);
-    return db_each(w->db, &sql, ALL_COUNT, take_all, w, err);
+    return db_all(w->db, &sql, ALL_COUNT, take_all, w, err);
 }
 
 int tag_late_read(struct db *db, struct tag_info *infos, size_t count, bool whole, int64_t most_ms,

@@ -95,13 +95,12 @@ static int read_pauses(struct reading *w, struct err *err)
 /* clang-format on */
 enum { PAIR_COLUMNS(COLUMNS_NAME) PAIR_COUNT };
 
-static int take_pair(const struct db_rows *r, void *arg, struct err *err)
+static void take_pair(const struct db_rows *r, void *arg)
 {
     const struct reading *w = arg;
     int status = sql_status(r, PAIR_STATUS);
     MEM_LOCAL char *tag = sql_dup_tag(r, PAIR_TAG);
 
-    (void)err;
     if (status != TASK_STATUS_UNKNOWN && is_wanted(w, tag)) {
         struct tag_info *i = infos_get(w->to, tag);
         i->count[status] = 1;
@@ -111,7 +110,6 @@ static int take_pair(const struct db_rows *r, void *arg, struct err *err)
                 i->late_from_at = i->next_at;
         }
     }
-    return 0;
 }
 
 /* Finds the pairs (status, tag) by a loose index scan, and the earliest time of each tag's pending
@@ -122,7 +120,7 @@ static int read_pairs(struct reading *w, struct err *err)
 
     buf_printf(&sql, "SELECT %s FROM dq_task FORCE INDEX (due) GROUP BY status, tag",
                COLUMNS_SELECT(PAIR_COLUMNS));
-    return db_each(w->db, &sql, PAIR_COUNT, take_pair, w, err);
+    return db_all(w->db, &sql, PAIR_COUNT, take_pair, w, err);
 }
 
 static bool is_part(const struct tag_info *t, unsigned status, unsigned skip)
@@ -163,19 +161,17 @@ int tag_store_is_small(struct db *db, size_t parts, struct err *err)
 /* clang-format on */
 enum { ALL_COLUMNS(COLUMNS_NAME) ALL_COUNT };
 
-static int take_all_counts(const struct db_rows *r, void *arg, struct err *err)
+static void take_all_counts(const struct db_rows *r, void *arg)
 {
     const struct reading *w = arg;
     int status = sql_status(r, ALL_STATUS);
     MEM_LOCAL char *tag = sql_dup_tag(r, ALL_TAG);
     struct tag_info *i = infos_find(w->to, tag);
 
-    (void)err;
     if (i && status != TASK_STATUS_UNKNOWN)
         i->count[status] = db_u64(r, ALL_TASKS);
     if (i && status == TASK_PENDING)
         i->due = db_u64(r, ALL_DUE);
-    return 0;
 }
 
 /* Reads the whole index for all counts in one statement. Tags added since are left out. */
@@ -187,7 +183,7 @@ static int read_all_counts(struct reading *w, struct err *err)
         memset(w->to->items[i].count, 0, sizeof w->to->items[i].count);
     buf_printf(&sql, "SELECT %s FROM dq_task FORCE INDEX (due) GROUP BY status, tag",
                COLUMNS_SELECT(ALL_COLUMNS));
-    return db_each(w->db, &sql, ALL_COUNT, take_all_counts, w, err);
+    return db_all(w->db, &sql, ALL_COUNT, take_all_counts, w, err);
 }
 
 /* The states of each tag that has tasks in them, and its due tasks, each a part. */

@@ -54,15 +54,13 @@ struct calling {
     void *arg;
 };
 
-static int call(const struct db_rows *r, void *arg, struct err *err)
+static void call(const struct db_rows *r, void *arg)
 {
     const struct calling *c = arg;
     size_t size;
     const char *output = db_text(r, OUTPUT_BYTES, &size);
 
-    (void)err;
     c->fn(db_u64(r, OUTPUT_ID), output ? output : "", output ? size : 0, c->arg);
-    return 0;
 }
 
 int task_get_outputs(struct db *db, const uint64_t *ids, size_t n,
@@ -76,5 +74,5 @@ int task_get_outputs(struct db *db, const uint64_t *ids, size_t n,
                COLUMNS_SELECT(OUTPUT_COLUMNS));
     sql_put_ids(&sql, "id", ids, n);
     buf_str(&sql, " AND output IS NOT NULL ORDER BY id");
-    return db_each_streamed(db, &sql, OUTPUT_COUNT, call, &calling, err);
+    return db_all_streamed(db, &sql, OUTPUT_COUNT, call, &calling, err);
 }

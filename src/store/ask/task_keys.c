@@ -196,16 +196,14 @@ static void put_pause(struct buf *sql, const struct task_keys *k, const char *ta
 #define RANGE_COLUMNS(X) X(RANGE_STATUS, "status") X(RANGE_TAG, "tag")
 enum { RANGE_COLUMNS(COLUMNS_NAME) RANGE_COUNT };
 
-static int take_range(const struct db_rows *r, void *arg, struct err *err)
+static void take_range(const struct db_rows *r, void *arg)
 {
     struct task_keys *k = arg;
     const char *glob = k->f->tag_glob;
     MEM_LOCAL char *tag = sql_dup_tag(r, RANGE_TAG);
 
-    (void)err;
     if (k->statuses & TASK_BIT(sql_status(r, RANGE_STATUS)) && (!glob || task_tag_glob(glob, tag)))
         cursor_add(k, db_int(r, RANGE_STATUS, 0), tag);
-    return 0;
 }
 
 static int add_ranges(struct task_keys *k, struct err *err)
@@ -225,7 +223,7 @@ static int add_ranges(struct task_keys *k, struct err *err)
         buf_printf(&sql, " WHERE status >= %d", (int)TASK_STATUS_COUNT);
     buf_str(&sql, " GROUP BY status, tag) r WHERE 1"); /* a loose index scan */
     put_pause(&sql, k, "r.tag");
-    return db_each_streamed(k->db, &sql, RANGE_COUNT, take_range, k, err);
+    return db_all_streamed(k->db, &sql, RANGE_COUNT, take_range, k, err);
 }
 
 static void drop_cursors(struct task_keys *k)

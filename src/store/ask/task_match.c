@@ -33,15 +33,13 @@ void task_match_add(struct task_match *m, struct task_key key)
 #define MATCH_COLUMNS(X) X(MATCH_ID, "id") X(MATCH_EXPECTED, "expected_time") X(MATCH_TAG, "tag")
 enum { MATCH_COLUMNS(COLUMNS_NAME) MATCH_COUNT };
 
-static int take_match(const struct db_rows *r, void *arg, struct err *err)
+static void take_match(const struct db_rows *r, void *arg)
 {
     const struct reading *w = arg;
     MEM_LOCAL char *tag = w->f->tag_glob ? sql_dup_tag(r, MATCH_TAG) : NULL;
 
-    (void)err;
     if (!tag || task_tag_glob(w->f->tag_glob, tag))
         task_match_add(w->ret, (struct task_key){db_stamp(r, MATCH_EXPECTED), db_u64(r, MATCH_ID)});
-    return 0;
 }
 
 int task_match_read(struct db *db, const struct task_filter *f, const struct buf *from,
@@ -51,8 +49,8 @@ int task_match_read(struct db *db, const struct task_filter *f, const struct buf
 
     buf_printf(&sql, "SELECT %s FROM ", COLUMNS_SELECT(MATCH_COLUMNS));
     buf_add(&sql, from->data, from->len);
-    return db_each_streamed(db, &sql, MATCH_COUNT, take_match,
-                            &(struct reading){.f = f, .ret = ret}, err);
+    return db_all_streamed(db, &sql, MATCH_COUNT, take_match, &(struct reading){.f = f, .ret = ret},
+                           err);
 }
 
 /* Reads those of `from` that match the whole filter; ends it. */

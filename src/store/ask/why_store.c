@@ -79,14 +79,12 @@ struct tooks {
     size_t count;
 };
 
-static int add_took(const struct db_rows *r, void *arg, struct err *err)
+static void add_took(const struct db_rows *r, void *arg)
 {
     struct tooks *w = arg;
 
-    (void)err;
     if (w->count < TOOK_OF && !db_is_null(r, COLUMNS_ONLY))
         w->sum += w->us[w->count++] = MIN(MAX(db_i64(r, COLUMNS_ONLY, 0), 0), INT64_MAX / TOOK_OF);
-    return 0;
 }
 
 static int read_took(struct db *db, const char *tag, struct why_tag *ret, struct err *err)
@@ -97,7 +95,7 @@ static int read_took(struct db *db, const char *tag, struct why_tag *ret, struct
     buf_str(&sql, "SELECT TIMESTAMPDIFF(MICROSECOND, execution_time, finish_time)");
     put_tag_range(&sql, TASK_DONE, tag);
     buf_printf(&sql, " ORDER BY expected_time DESC LIMIT %d", TOOK_OF);
-    int rc = db_each(db, &sql, COLUMNS_ONE, add_took, &w, err);
+    int rc = db_all(db, &sql, COLUMNS_ONE, add_took, &w, err);
     if (rc < 0 || !w.count)
         return rc;
     qsort(w.us, w.count, sizeof *w.us, order_times);

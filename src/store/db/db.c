@@ -203,36 +203,50 @@ void db_rows_free(struct db_rows *r)
     free(r);
 }
 
+/* Either fn or take. */
 static int each_row(struct db *db, const struct buf *sql, unsigned columns, bool stream,
-                    int (*fn)(const struct db_rows *r, void *arg, struct err *err), void *arg,
-                    struct err *err)
+                    db_each_row *fn, db_take_row *take, void *arg, struct err *err)
 {
     struct db_rows *rows = NULL;
 
     int rc = db_query(db, sql, columns, stream, &rows, err);
-    while (rc == 0 && (rc = db_rows_next(rows, err)) == 1)
-        if ((rc = fn(rows, arg, err)) != 0)
+    while (rc == 0 && (rc = db_rows_next(rows, err)) == 1) {
+        rc = fn ? fn(rows, arg, err) : 0;
+        if (take)
+            take(rows, arg);
+        if (rc != 0)
             break;
+    }
     db_rows_free(rows);
     return rc < 0 ? rc : 0;
 }
 
-int db_each(struct db *db, const struct buf *sql, unsigned columns,
-            int (*fn)(const struct db_rows *r, void *arg, struct err *err), void *arg,
+int db_each(struct db *db, const struct buf *sql, unsigned columns, db_each_row *fn, void *arg,
             struct err *err)
 {
-    return each_row(db, sql, columns, false, fn, arg, err);
+    return each_row(db, sql, columns, false, fn, NULL, arg, err);
 }
 
-int db_each_streamed(struct db *db, const struct buf *sql, unsigned columns,
-                     int (*fn)(const struct db_rows *r, void *arg, struct err *err), void *arg,
-                     struct err *err)
+int db_each_streamed(struct db *db, const struct buf *sql, unsigned columns, db_each_row *fn,
+                     void *arg, struct err *err)
 {
-    return each_row(db, sql, columns, true, fn, arg, err);
+    return each_row(db, sql, columns, true, fn, NULL, arg, err);
 }
 
-int db_first(struct db *db, const struct buf *sql, unsigned columns,
-             void (*fn)(const struct db_rows *r, void *arg), void *arg, struct err *err)
+int db_all(struct db *db, const struct buf *sql, unsigned columns, db_take_row *take, void *arg,
+           struct err *err)
+{
+    return each_row(db, sql, columns, false, NULL, take, arg, err);
+}
+
+int db_all_streamed(struct db *db, const struct buf *sql, unsigned columns, db_take_row *take,
+                    void *arg, struct err *err)
+{
+    return each_row(db, sql, columns, true, NULL, take, arg, err);
+}
+
+int db_first(struct db *db, const struct buf *sql, unsigned columns, db_take_row *fn, void *arg,
+             struct err *err)
 {
     struct db_rows *rows = NULL;
 

@@ -26,15 +26,13 @@ static const struct waiting {
 
 #define WAITINGS (sizeof waitings / sizeof *waitings)
 
-static int see_setting(const struct db_rows *r, void *arg, struct err *err)
+static void see_setting(const struct db_rows *r, void *arg)
 {
     enum db_cluster *found = arg;
 
-    (void)err;
     for (size_t i = DB_CLUSTER_GALERA; i < WAITINGS; i++)
         if (!strcmp(db_string(r, COLUMNS_SHOW_NAME), waitings[i].variable))
             *found = (enum db_cluster)i;
-    return 0;
 }
 
 static int look_for_cluster(struct db *db, struct err *err)
@@ -46,7 +44,7 @@ static int look_for_cluster(struct db *db, struct err *err)
     for (size_t i = DB_CLUSTER_GALERA; i < WAITINGS; i++)
         buf_printf(&sql, "%s'%s'", i > DB_CLUSTER_GALERA ? ", " : "", waitings[i].variable);
     buf_chr(&sql, ')');
-    int rc = db_each(db, &sql, COLUMNS_SHOW, see_setting, &found, err);
+    int rc = db_all(db, &sql, COLUMNS_SHOW, see_setting, &found, err);
     if (rc == 0)
         db->cluster = found;
     return rc;

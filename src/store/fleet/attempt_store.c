@@ -36,16 +36,14 @@ struct calling {
     void *arg;
 };
 
-static int call(const struct db_rows *r, void *arg, struct err *err)
+static void call(const struct db_rows *r, void *arg)
 {
     const struct calling *c = arg;
     struct task_attempt a = {0};
 
-    (void)err;
     field_read_all(r, table.columns, table.count, &a);
     c->fn(&a, c->arg);
     field_done(&table, &a, 1);
-    return 0;
 }
 
 int attempt_store_each(struct db *db, const uint64_t *ids, size_t n,
@@ -60,7 +58,7 @@ int attempt_store_each(struct db *db, const uint64_t *ids, size_t n,
     buf_str(&sql, " FROM dq_attempt FORCE INDEX (PRIMARY) WHERE ");
     sql_put_ids(&sql, "task_id", ids, n);
     buf_str(&sql, " ORDER BY task_id, version");
-    return db_each_streamed(db, &sql, count, call, &calling, err);
+    return db_all_streamed(db, &sql, count, call, &calling, err);
 }
 
 void attempt_store_free(struct task_attempt *a, size_t count)

@@ -130,23 +130,21 @@ struct reading {
     size_t cap;
 };
 
-static int take_row(const struct db_rows *r, void *arg, struct err *err)
+static void take_row(const struct db_rows *r, void *arg)
 {
     struct reading *w = arg;
     struct minute_answer *a = w->to;
     int64_t at = a->from_at + (int64_t)(db_u32(r, READ_STEP) * (uint64_t)w->ask->step_ms);
     char *tag = sql_dup_tag(r, READ_TAG);
 
-    (void)err;
     if (w->ask->tag_glob && !task_tag_glob(w->ask->tag_glob, tag)) {
         free(tag);
-        return 0;
+        return;
     }
     MEM_ROOM(a->rows, a->count, w->cap);
     struct minute_row *row = &a->rows[a->count++];
     *row = (struct minute_row){.tag = tag, .at = at, .first_at = db_time(r, READ_FIRST)};
     read_counts(r, READ_COUNTS, &row->counts);
-    return 0;
 }
 
 static int compare_rows(const void *a, const void *b)
@@ -177,7 +175,7 @@ int minute_store_read(struct db *db, const struct minute_ask *ask, struct minute
     buf_str(&sql, PLAIN_COLUMNS(PLAIN_SUM) STEPS(STEP_SUM) " FROM dq_minute WHERE minute >= ");
     db_put_time(&sql, a.from_at);
     buf_str(&sql, " GROUP BY step, tag");
-    rc = db_each_streamed(db, &sql, READ_COUNTS + AT_END, take_row, &w, err);
+    rc = db_all_streamed(db, &sql, READ_COUNTS + AT_END, take_row, &w, err);
     if (rc < 0) {
         minute_store_free(a.rows, a.count);
         return rc;

@@ -73,19 +73,17 @@ struct reading {
     void *arg;
 };
 
-static int take_chunk(const struct db_rows *r, void *arg, struct err *err)
+static void take_chunk(const struct db_rows *r, void *arg)
 {
     const struct reading *reading = arg;
     struct output_chunk c = {.seq = db_u32(r, CHUNK_SEQ),
                              .start = db_u64(r, CHUNK_START),
                              .last = db_u64(r, CHUNK_LAST) == 1};
 
-    (void)err;
     c.data = db_text(r, CHUNK_DATA, &c.size);
     if (!c.data)
         c.size = 0;
     reading->fn(&c, reading->arg);
-    return 0;
 }
 
 int output_store_read(struct db *db, const struct claim_ref *attempt, uint32_t after,
@@ -98,7 +96,7 @@ int output_store_read(struct db *db, const struct claim_ref *attempt, uint32_t a
     buf_printf(&sql, "SELECT %s FROM dq_output WHERE ", COLUMNS_SELECT(CHUNK_COLUMNS));
     put_attempt(&sql, attempt);
     buf_printf(&sql, " AND seq > %" PRIu32 " ORDER BY seq", after);
-    return db_each_streamed(db, &sql, CHUNK_COUNT, take_chunk, &reading, err);
+    return db_all_streamed(db, &sql, CHUNK_COUNT, take_chunk, &reading, err);
 }
 
 int output_store_trim(struct db *db, const struct claim_ref *attempt, uint64_t start,

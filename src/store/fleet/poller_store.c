@@ -103,12 +103,11 @@ struct counting {
     bool ahead; /* one was last seen while the clock was ahead */
 };
 
-static int count_poller(const struct db_rows *r, void *arg, struct err *err)
+static void count_poller(const struct db_rows *r, void *arg)
 {
     struct counting *w = arg;
     struct poller_share *found = &w->share;
 
-    (void)err;
     found->now_us = sql_now_us(r, SHARE_NOW);
     found->since_pass_ms = db_i64(r, SHARE_PASS, -1);
     found->schema_compat = db_int(r, SHARE_COMPAT, 0);
@@ -121,13 +120,12 @@ static int count_poller(const struct db_rows *r, void *arg, struct err *err)
         found->quiet = db_u64(r, SHARE_QUIET) == 1;
     if (db_u64(r, SHARE_AHEAD) == 1) {
         w->ahead = true;
-        return 0;
+        return;
     }
     if (!own && db_u64(r, SHARE_QUIET) == 1)
-        return 0;
+        return;
     found->share += db_i64(r, SHARE_ORDER, 0) < 0;
     found->shares++;
-    return 0;
 }
 
 /* The columns of a poller's share, all of which every live poller's row has. */
@@ -180,7 +178,7 @@ int poller_store_beat(struct db *db, const struct claim_owner *owner, const stru
     buf_str(&sql, " FROM dq_poller WHERE " ALIVE " OR " SQL_SEEN_AHEAD " OR token = ");
     sql_put_token(&sql, owner->token);
     if (rc == 0)
-        rc = db_each(db, &sql, SHARE_COUNT, count_poller, &found, err);
+        rc = db_all(db, &sql, SHARE_COUNT, count_poller, &found, err);
     if (rc == 0 && found.ahead)
         rc = correct(db, err);
     found.share.shares = MAX(found.share.shares, 1); /* our own row may be locked, and ahead */

@@ -129,16 +129,14 @@ struct listing {
     size_t count, cap;
 };
 
-static int take_row(const struct db_rows *r, void *arg, struct err *err)
+static void take_row(const struct db_rows *r, void *arg)
 {
     struct listing *l = arg;
 
-    (void)err;
     l->rows = mem_room(l->rows, l->count, &l->cap, l->of->size);
     char *row = l->rows + l->count++ * l->of->size;
     memset(row, 0, l->of->size);
     field_read_all(r, l->of->columns, l->of->count, row);
-    return 0;
 }
 
 int field_list(struct db *db, const struct field_table *t, const char *tail, void *ret,
@@ -151,7 +149,7 @@ int field_list(struct db *db, const struct field_table *t, const char *tail, voi
     unsigned columns = field_put_names(&sql, "", t->columns, t->count);
     buf_chr(&sql, ' ');
     buf_str(&sql, tail);
-    int rc = db_each_streamed(db, &sql, columns, take_row, &l, err);
+    int rc = db_all_streamed(db, &sql, columns, take_row, &l, err);
     if (rc < 0) {
         field_free(t, l.rows, l.count);
         return rc;

@@ -137,14 +137,12 @@ struct seen {
     bool *found;
 };
 
-static int see_id(const struct db_rows *r, void *arg, struct err *err)
+static void see_id(const struct db_rows *r, void *arg)
 {
     const struct seen *s = arg;
 
-    (void)err;
     for (size_t i = 0; i < s->w->count; i++)
         s->found[i] |= s->w->id(s->w->arg, i) == db_u64(r, COLUMNS_ONLY);
-    return 0;
 }
 
 static int read_ids(struct db *db, const struct rows_work *w, bool skip_locked, bool *found,
@@ -160,7 +158,7 @@ static int read_ids(struct db *db, const struct rows_work *w, bool skip_locked, 
         buf_u64(&sql, w->id(w->arg, i));
     }
     buf_str(&sql, skip_locked ? ") FOR UPDATE SKIP LOCKED" : ")");
-    return db_each(db, &sql, COLUMNS_ONE, see_id, &(struct seen){w, found}, err);
+    return db_all(db, &sql, COLUMNS_ONE, see_id, &(struct seen){w, found}, err);
 }
 
 /* Outside a transaction the locks of the first statement end with it, so other sessions do not
@@ -168,7 +166,8 @@ static int read_ids(struct db *db, const struct rows_work *w, bool skip_locked, 
 int rows_sift(struct db *db, const struct rows_work *w, struct rows_faults *faults, size_t *at,
               size_t *ret_n, struct err *err)
 {
-    bool *held = mem_zero(2 * w->count, sizeof *held), *there = held + w->count;
+    MEM_LOCAL bool *held = mem_zero(2 * w->count, sizeof *held);
+    bool *there = held + w->count;
     struct err locked;
     size_t n = 0;
 
@@ -184,7 +183,6 @@ int rows_sift(struct db *db, const struct rows_work *w, struct rows_faults *faul
             at[n++] = i;
         }
     }
-    free(held);
     *ret_n = n;
     return rc;
 }
@@ -215,7 +213,8 @@ int rows_run(struct db *db, const struct rows_work *w, bool careful, struct rows
              struct err *err)
 {
     struct division d = {.db = db, .work = w, .faults = faults};
-    size_t n = w->count, *at = mem_alloc((n + 1) * sizeof *at);
+    size_t n = w->count;
+    MEM_LOCAL size_t *at = mem_alloc((n + 1) * sizeof *at);
     int rc = 0;
 
     for (size_t i = 0; i < n; i++)
@@ -233,6 +232,5 @@ int rows_run(struct db *db, const struct rows_work *w, bool careful, struct rows
         if (rc == 0)
             rc = try_rest(&d, skip, wait, at, n, err);
     }
-    free(at);
     return rc;
 }

@@ -133,12 +133,10 @@ static int create_plainly(struct db *db, const struct routine *r, bool or_replac
     return db_exec(db, &sql, NULL, err);
 }
 
-static int take_grant(const struct db_rows *r, void *arg, struct err *err)
+static void take_grant(const struct db_rows *r, void *arg)
 {
-    (void)err;
     buf_str(arg, db_string(r, COLUMNS_ONLY));
     buf_chr(arg, '\n');
-    return 0;
 }
 
 /* Appends a line for each account that may execute it, other than this one: the statement that
@@ -156,12 +154,12 @@ static int read_grants(struct db *db, const struct routine *r, struct buf *lines
                " AND routine_type = 'PROCEDURE' AND FIND_IN_SET('Execute', proc_priv)"
                " AND CONCAT(user, '@', host) <> CURRENT_USER()",
                on, r->name, r->name);
-    int rc = db_each(db, &sql, COLUMNS_ONE, take_grant, lines, err);
+    int rc = db_all(db, &sql, COLUMNS_ONE, take_grant, lines, err);
     if (rc == ERR_DENIED && strncmp(r->comment, INTERNAL, strlen(INTERNAL)) != 0) {
         buf_reset(&sql);
         buf_printf(&sql, "SELECT CONCAT('GRANT EXECUTE', %s%s TO '), 'each account that calls it')",
                    on, r->name);
-        rc = db_each(db, &sql, COLUMNS_ONE, take_grant, lines, err);
+        rc = db_all(db, &sql, COLUMNS_ONE, take_grant, lines, err);
     }
     return rc == ERR_DENIED ? 0 : rc;
 }

@@ -19,15 +19,13 @@
 /* clang-format on */
 enum { META_COLUMNS(COLUMNS_NAME) META_COUNT };
 
-static int take_meta(const struct db_rows *r, void *arg, struct err *err)
+static void take_meta(const struct db_rows *r, void *arg)
 {
     struct schema_range *range = arg;
     bool version = !strcmp(db_string(r, META_NAME), NAME_VERSION);
 
-    (void)err;
     *(version ? &range->version : &range->compat) = db_int(r, META_VALUE, 0);
     range->rows++;
-    return 0;
 }
 
 int schema_read(struct db *db, struct schema_range *ret, struct err *err)
@@ -38,7 +36,7 @@ int schema_read(struct db *db, struct schema_range *ret, struct err *err)
     buf_printf(&sql,
                "SELECT %s FROM dq_meta WHERE name IN ('" NAME_VERSION "', '" SCHEMA_COMPAT "')",
                COLUMNS_SELECT(META_COLUMNS));
-    int rc = db_each(db, &sql, META_COUNT, take_meta, &range, err);
+    int rc = db_all(db, &sql, META_COUNT, take_meta, &range, err);
     if (rc == 0)
         *ret = range;
     return rc;

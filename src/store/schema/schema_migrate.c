@@ -232,7 +232,7 @@ static int plan_one(const struct schema_migration *m, struct schema_shape *have,
 int schema_migrate_plan(struct db *db, void (*fn)(const struct schema_migrate_step *s, void *arg),
                         void *arg, int *ret_from, struct err *err)
 {
-    struct schema_shape expected = {0}, have = {0};
+    LOCAL_BY(schema_shape_done) struct schema_shape expected = {0}, have = {0};
     bool galera = false;
     int version = 0;
 
@@ -249,8 +249,6 @@ int schema_migrate_plan(struct db *db, void (*fn)(const struct schema_migrate_st
         *ret_from = version;
     for (int i = version; i < schema_latest && rc == 0; i++)
         rc = plan_one(&schema_migrations[i], &have, galera, fn, arg, err);
-    schema_shape_done(&expected);
-    schema_shape_done(&have);
     return rc;
 }
 

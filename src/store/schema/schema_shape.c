@@ -132,10 +132,9 @@ static char *word_after(const char *text, const char *before)
 
 static char *default_of(const char *text, const char *before)
 {
-    char *word = word_after(text, before), *plain = plain_default(word);
+    MEM_LOCAL char *word = word_after(text, before);
 
-    free(word);
-    return plain;
+    return plain_default(word);
 }
 
 /* "tag varchar(128) CHARACTER SET utf8mb4 COLLATE utf8mb4_bin NOT NULL COMMENT '...'" */
@@ -240,8 +239,8 @@ static enum schema_shape_kind read_change(const char *table, char *text,
 
 static int read_alter(const char *statement, struct schema_shape_change *c, struct err *err)
 {
-    char *copy = mem_strdup(statement + strlen(ALTER)), *text = copy + strcspn(copy, " ");
-    char *how = strstr(copy, ", ALGORITHM=");
+    MEM_LOCAL char *copy = mem_strdup(statement + strlen(ALTER));
+    char *text = copy + strcspn(copy, " "), *how = strstr(copy, ", ALGORITHM=");
     bool inplace = how && !strcmp(how, ", ALGORITHM=INPLACE, LOCK=NONE");
 
     c->instant = how && !strcmp(how, ", ALGORITHM=INSTANT");
@@ -249,7 +248,6 @@ static int read_alter(const char *statement, struct schema_shape_change *c, stru
         *how = *text = '\0';
         c->kind = read_change(copy, text + 1, &c->part);
     }
-    free(copy);
     return c->kind == SCHEMA_SHAPE_ROWS
                ? err_set(err, ERR_FATAL, "schema_shape.h says how to write this: %s", statement)
                : 0;
@@ -391,7 +389,7 @@ enum { TABLE_COLUMNS(COLUMNS_NAME) TABLE_COUNT };
 enum { COLUMN_COLUMNS(COLUMNS_NAME) COLUMN_COUNT };
 enum { INDEX_COLUMNS(COLUMNS_NAME) INDEX_COUNT };
 
-static int take_table(const struct db_rows *r, void *arg, struct err *err)
+static void take_table(const struct db_rows *r, void *arg)
 {
     struct schema_shape *s = arg;
     bool view = db_is_null(r, TABLE_ENGINE);
@@ -401,12 +399,10 @@ static int take_table(const struct db_rows *r, void *arg, struct err *err)
         .text = mem_strdup(view ? "none, as it is a view" : db_string(r, TABLE_ENGINE)),
         .rows = db_i64(r, TABLE_ROWS, 0)};
 
-    (void)err;
     push(&s->tables, &t);
-    return 0;
 }
 
-static int take_column(const struct db_rows *r, void *arg, struct err *err)
+static void take_column(const struct db_rows *r, void *arg)
 {
     struct schema_shape *s = arg;
     const char *extra = db_string(r, COLUMN_EXTRA);
@@ -419,13 +415,11 @@ static int take_column(const struct db_rows *r, void *arg, struct err *err)
             describe(db_string(r, COLUMN_TYPE), db_string(r, COLUMN_COLLATION), nullable, counted),
         .fallback = plain_default(db_text(r, COLUMN_DEFAULT, NULL))};
 
-    (void)err;
     c.optional = nullable || c.fallback || counted || strstr(extra, "GENERATED");
     push(&s->columns, &c);
-    return 0;
 }
 
-static int take_index(const struct db_rows *r, void *arg, struct err *err)
+static void take_index(const struct db_rows *r, void *arg)
 {
     struct schema_shape *s = arg;
     struct schema_shape_part x = {.table = mem_strdup(db_string(r, INDEX_TABLE)),
@@ -433,22 +427,19 @@ static int take_index(const struct db_rows *r, void *arg, struct err *err)
                                   .text = mem_printf("(%s)", db_string(r, INDEX_PARTS)),
                                   .optional = db_u64(r, INDEX_MANY) != 0};
 
-    (void)err;
     push(&s->indexes, &x);
-    return 0;
 }
 
 static int read_some(struct db *db, const char *select, const char *from,
                      const struct schema_shape_parts *tables, const char *tail, unsigned columns,
-                     int (*take)(const struct db_rows *r, void *arg, struct err *err),
-                     struct schema_shape *s, struct err *err)
+                     db_take_row *take, struct schema_shape *s, struct err *err)
 {
     BUF_LOCAL struct buf sql = BUF_INIT;
 
     buf_printf(&sql, "SELECT %s FROM information_schema.%s", select, from);
     put_names(&sql, tables);
     buf_str(&sql, tail);
-    return db_each(db, &sql, columns, take, s, err);
+    return db_all(db, &sql, columns, take, s, err);
 }
 
 int schema_shape_read(struct db *db, const struct schema_shape_parts *tables,

@@ -74,16 +74,14 @@ struct names {
     size_t count;
 };
 
-static int add_name(const struct db_rows *r, void *arg, struct err *err)
+static void add_name(const struct db_rows *r, void *arg)
 {
     struct names *names = arg;
 
-    (void)err;
     if (!is_ours(db_string(r, COLUMNS_ONLY)))
-        return 0;
+        return;
     names->items = mem_resize(names->items, names->count + 1, sizeof *names->items);
     names->items[names->count++] = mem_strdup(db_string(r, COLUMNS_ONLY));
-    return 0;
 }
 
 int scratch_store_list(struct db *db, char ***ret, size_t *ret_count, struct err *err)
@@ -97,7 +95,7 @@ int scratch_store_list(struct db *db, char ***ret, size_t *ret_count, struct err
         " AND IS_FREE_LOCK(" NAME_LOCK
         "s.schema_name))) = 1 AND NOT EXISTS (SELECT 1 FROM information_schema.tables t"
         " WHERE t.table_schema = s.schema_name AND t.table_name NOT LIKE 'dq!_%' ESCAPE '!') ORDER BY s.schema_name");
-    int rc = db_each(db, &sql, COLUMNS_ONE, add_name, &names, err);
+    int rc = db_all(db, &sql, COLUMNS_ONE, add_name, &names, err);
     if (rc < 0) {
         scratch_store_free_names(names.items, names.count);
         return rc;
@@ -143,7 +141,7 @@ static char *leftovers(struct db *db)
 {
     BUF_LOCAL struct buf sql = BUF_INIT;
     struct err ignored;
-    char *names = NULL, *mark = NULL;
+    MEM_LOCAL char *names = NULL, *mark = NULL;
 
     buf_str(&sql, "SELECT IF(SUM(table_name NOT LIKE 'dq!_%' ESCAPE '!') = 0,"
                   " GROUP_CONCAT(table_name ORDER BY table_name SEPARATOR ', '), NULL)"
@@ -153,12 +151,7 @@ static char *leftovers(struct db *db)
     buf_str(&sql, "SELECT 1 FROM dq_meta WHERE name = 'bench'");
     if (rc == 0 && names)
         rc = query_text(db, &sql, &mark, &ignored);
-    if (rc < 0 || !mark) {
-        free(names);
-        names = NULL;
-    }
-    free(mark);
-    return names;
+    return rc == 0 && mark ? mem_strdup(names) : NULL;
 }
 
 int scratch_store_check_empty(struct db *db, struct err *err)
@@ -187,14 +180,12 @@ int scratch_store_check_empty(struct db *db, struct err *err)
     return rc;
 }
 
-static int put_table(const struct db_rows *r, void *arg, struct err *err)
+static void put_table(const struct db_rows *r, void *arg)
 {
     struct buf *drop = arg;
 
-    (void)err;
     buf_printf(drop, "%s`%s`", drop->len ? ", " : "DROP TABLE IF EXISTS ",
                db_string(r, COLUMNS_ONLY));
-    return 0;
 }
 
 int scratch_store_drop_tables(struct db *db, struct err *err)
@@ -203,7 +194,7 @@ int scratch_store_drop_tables(struct db *db, struct err *err)
 
     buf_str(&sql, "SELECT table_name FROM information_schema.tables WHERE table_schema = DATABASE()"
                   " AND table_name LIKE 'dq!_%' ESCAPE '!'");
-    int rc = db_each(db, &sql, COLUMNS_ONE, put_table, &drop, err);
+    int rc = db_all(db, &sql, COLUMNS_ONE, put_table, &drop, err);
     if (rc == 0 && drop.len)
         rc = db_exec(db, &drop, NULL, err);
     return rc;
@@ -244,13 +235,12 @@ int scratch_store_commit(struct db *db, unsigned n, struct err *err)
 
 /* ---- the server */
 
-static int take_setting(const struct db_rows *r, void *arg, struct err *err)
+static void take_setting(const struct db_rows *r, void *arg)
 {
     struct scratch_server *s = arg;
     const char *name = db_string(r, COLUMNS_SHOW_NAME), *value = db_string(r, COLUMNS_SHOW_VALUE);
     int64_t number = strtoll(value, NULL, 10);
 
-    (void)err;
     if (strcmp(name, "log_bin") == 0)
         s->binlog = strcmp(value, "ON") == 0 || number == 1;
     else if (strcmp(name, "sync_binlog") == 0)
@@ -263,7 +253,6 @@ static int take_setting(const struct db_rows *r, void *arg, struct err *err)
         s->max_connections = number;
     else if (strcmp(name, "Threads_connected") == 0)
         s->connections = number;
-    return 0;
 }
 
 /* statement: a SHOW of variables or status. */
@@ -273,7 +262,7 @@ static int read_settings(struct db *db, const char *statement, struct scratch_se
     BUF_LOCAL struct buf sql = BUF_INIT;
 
     buf_str(&sql, statement);
-    return db_each(db, &sql, COLUMNS_SHOW, take_setting, s, err);
+    return db_all(db, &sql, COLUMNS_SHOW, take_setting, s, err);
 }
 
 int scratch_store_server(struct db *db, const char *tables_of, struct scratch_server *ret,
