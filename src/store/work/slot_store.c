@@ -253,10 +253,11 @@ static int add_tasks(struct db *db, const struct adding *a, struct err *err)
 /* The record of a slot that is run again by hand is replaced. */
 #define SLOTS_HEAD                                                                                 \
     "INSERT INTO dq_slot (name, slot, slots, decision, missed, decide_time, is_open, error) VALUES "
-#define SLOTS_TAIL                                                                                          \
-    " ON DUPLICATE KEY UPDATE slots = VALUES(slots), decision = VALUES(decision), missed = VALUES(missed)," \
-    " decide_time = VALUES(decide_time), is_open = VALUES(is_open), error = VALUES(error), task_id = NULL," \
-    " start_time = NULL, finish_time = NULL, result = NULL, exit_code = NULL"
+#define SLOTS_TAIL                                                                                 \
+    " ON DUPLICATE KEY UPDATE slots = VALUES(slots), decision = VALUES(decision),"                 \
+    " missed = VALUES(missed), decide_time = VALUES(decide_time), is_open = VALUES(is_open),"      \
+    " error = VALUES(error), task_id = NULL, start_time = NULL, finish_time = NULL,"               \
+    " result = NULL, exit_code = NULL"
 
 static void put_slot(struct buf *sql, const char *name, const struct slot_act *act,
                      const char *error)
