@@ -177,3 +177,19 @@ END
     [ "$(logged "argument REGEXP 'dq_(schedule|slot)' AND user_host NOT LIKE 'root%'
                  AND argument NOT LIKE '%FROM dq_poller WHERE%'")" -eq 0 ]
 }
+
+@test 'after the clock of the server was set back, no slot comes again' {
+    echo "handlers: {t: {run: 'true'}}" | write_handlers
+    schedule tick $EVERY 1s 'UTC_TIMESTAMP(0) + INTERVAL 1 SECOND'
+    dqd_start --resident
+    wait_until at_least 2 'result = 1'
+    # what was written in the hour that comes again is ahead now
+    sql 'UPDATE dq_schedule SET version = version + 1, next_slot = next_slot + INTERVAL 1 HOUR,
+             last_slot = last_slot + INTERVAL 1 HOUR;
+         UPDATE dq_slot SET slot = slot + INTERVAL 1 HOUR, decide_time = decide_time + INTERVAL 1 HOUR'
+    before=$(decided)
+    until=$(sql 'SELECT UTC_TIMESTAMP(3) + INTERVAL 1500000 MICROSECOND')
+    wait_until eval '[ "$(sql "SELECT MAX(last_seen) > \"$until\" FROM dq_poller")" = 1 ]'
+    dqd_stop
+    [ "$(decided)" -eq "$before" ]
+}
