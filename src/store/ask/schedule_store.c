@@ -400,26 +400,3 @@ int schedule_store_backfill(struct db *db, const char *name, const int64_t *slot
     free(acts);
     return rc;
 }
-
-/* ---- slots */
-
-#define SLOT_ROW(...) COLUMN_UNSHOWN(schedule_slot, __VA_ARGS__),
-static const struct column slot_columns[] = {SCHEDULE_STORE_SLOTS(SLOT_ROW)};
-static const struct field_table slot_table = FIELD_TABLE(schedule_slot, slot_columns);
-
-int schedule_store_slots(struct db *db, const char *name, size_t most, struct schedule_slot **ret,
-                         size_t *ret_count, struct err *err)
-{
-    BUF_LOCAL struct buf tail = BUF_INIT;
-
-    buf_str(&tail, "FROM dq_slot s LEFT JOIN dq_task t ON t.id = " SCHEDULE_ROW_TASK(
-                       "s.name", "s.slot") " WHERE s.name = ");
-    db_put_text(&tail, name);
-    buf_printf(&tail, " ORDER BY s.slot DESC LIMIT %zu", most);
-    return field_list(db, &slot_table, tail.data, ret, ret_count, err);
-}
-
-void schedule_store_slots_free(struct schedule_slot *slots, size_t count)
-{
-    field_free(&slot_table, slots, count);
-}

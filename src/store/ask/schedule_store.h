@@ -69,37 +69,4 @@ int schedule_store_backfill(struct db *db, const char *name, const int64_t *slot
                             int64_t over_ms, const struct event_act *act, struct err *err)
     __attribute__((warn_unused_result));
 
-/* What became of a slot. */
-struct schedule_slot {
-    int64_t at;
-    uint32_t slots; /* so many in a row, from this one on */
-    int decision;   /* enum slot_decision */
-    uint32_t missed;
-    int64_t decide_at;
-    uint64_t task_id; /* 0: none, or it has been deleted */
-    int status;       /* of the task; -1: not known */
-    int64_t started_at, finished_at;
-    int exit_code; /* -1: none */
-    char *error;   /* of the task, or why the server refused it; NULL: none */
-};
-/* clang-format off */
-/* As SCHEDULE_ROW_RUNS. */
-#define SCHEDULE_STORE_SLOTS(X)                                                                           \
-    X("s.slot", "slot", TIME, at, 0, 0, NULL, "")                                                         \
-    X("s.slots", "slots", U32, slots, 0, 0, NULL, "")                                                     \
-    X("s.decision", "decision", INT, decision, 0, 0, get_decision, "")                                    \
-    X("s.missed", "missed", U32, missed, 0, 0, NULL, "")                                                  \
-    X("s.decide_time", "decided", TIME, decide_at, 0, 0, NULL, "")                                        \
-    X("t.id", "id", ID, task_id, 0, 0, NULL, "")                                                          \
-    X("COALESCE(t.status, s.result)", "result", EXIT, status, 0, 0, get_result, "")                       \
-    X("COALESCE(t.execution_time, s.start_time)", "started", TIME, started_at, 0, 0, NULL, "")            \
-    X("COALESCE(t.finish_time, s.finish_time)", "finished", TIME, finished_at, 0, 0, NULL, "")            \
-    X("COALESCE(t.exit_code, s.exit_code)", "exit", EXIT, exit_code, 0, 0, NULL, "")                      \
-    X("COALESCE(t.error_stack, s.error)", "error", TEXT, error, 60, 0, NULL, "")
-/* clang-format on */
-/* Lists the last slots, `most` of them, newest first. Free *ret with schedule_store_slots_free. */
-int schedule_store_slots(struct db *db, const char *name, size_t most, struct schedule_slot **ret,
-                         size_t *ret_count, struct err *err) __attribute__((warn_unused_result));
-void schedule_store_slots_free(struct schedule_slot *slots, size_t count);
-
 #endif

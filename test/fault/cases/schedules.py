@@ -27,10 +27,12 @@ def stop_schedules(t):
 
 def judge(t, count):
     """Each slot, from the first of a schedule on, has one decision, and each that ran one task. Returns the slots."""
-    rows = t.sql("SELECT name, SUM(slots), COUNT(*), TIMESTAMPDIFF(SECOND, MIN(slot), MAX(slot)) FROM dq_slot GROUP BY name")
+    rows = t.sql(
+        "SELECT name, SUM(slots), COUNT(*), TIMESTAMPDIFF(SECOND, MIN(slot), MAX(slot)) FROM dq_slot GROUP BY name"
+    )
     t.expect(len(rows) == count, f"{len(rows)} of {count} schedules have slots")
     for name, slots, n, seconds in rows:
-        t.expect(int(slots) == int(n) == int(seconds) + 1, f"{name}: {slots} slots in {n} rows are decided of {seconds} s")
+        t.expect(int(slots) == int(n) == int(seconds) + 1, f"{name}: {slots} slots, {n} rows, in {seconds} s")
     other = t.one("SELECT COUNT(*) FROM dq_slot WHERE decision > 1")
     t.expect(other == 0, f"{other} slots did not run")
     key = "CONCAT(s.name, '@', DATE_FORMAT(s.slot, '%Y-%m-%dT%H:%i:%sZ'))"
