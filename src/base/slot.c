@@ -71,6 +71,11 @@ const char *slot_kind_name(int number)
     return name_of(kinds, COUNT(kinds), number);
 }
 
+bool slot_runs(enum slot_decision decision)
+{
+    return decision == SLOT_RAN || decision == SLOT_LATE || decision == SLOT_BY_HAND;
+}
+
 void slot_put_key(struct buf *b, const char *name, int64_t slot_at)
 {
     char text[WHEN_TEXT_SIZE];
@@ -80,6 +85,15 @@ void slot_put_key(struct buf *b, const char *name, int64_t slot_at)
     if (!strcmp(text + seconds, ".000Z"))
         strcpy(text + seconds, "Z");
     buf_printf(b, "%s@%s", name, text);
+}
+
+const char *slot_in_key(const char *key, size_t *ret_name)
+{
+    const char *at = key ? strrchr(key, '@') : NULL;
+
+    if (at)
+        *ret_name = (size_t)(at - key);
+    return at ? at + 1 : NULL;
 }
 
 int64_t slot_offset_ms(const char *name, int64_t spread_ms)

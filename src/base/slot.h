@@ -30,6 +30,7 @@ enum slot_decision {
     SLOT_REFUSED, /* the server did not take its task */
     SLOT_BY_HAND, /* dq schedule run-now, backfill */
 };
+bool slot_runs(enum slot_decision decision); /* it has a task */
 
 /* "skip", "latest", "all"; "skip", "one", "allow", "replace"; "ran", ..., "skipped-overlap", ...,
  * "by-hand"; "cron", "every", "gap". "unknown" for another number. A parser returns -1 for another
@@ -44,6 +45,8 @@ const char *slot_kind_name(int number); /* enum timetable_kind */
 /* Appends NAME@SLOT, the key of a slot's task: "backup@2026-11-23T07:00:00Z", with milliseconds if
  * there are any. */
 void slot_put_key(struct buf *b, const char *name, int64_t slot_at);
+/* The SLOT of such a key: *ret_name is the length of the NAME before it. NULL: it is none. */
+const char *slot_in_key(const char *key, size_t *ret_name);
 
 /* How long after their slots the tasks of a schedule are due, 0 to spread_ms - 1: always the same
  * of a name. */

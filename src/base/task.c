@@ -110,6 +110,7 @@ void task_init(struct task *t)
         .execution_at = TASK_TIME_NONE,
         .finish_at = TASK_TIME_NONE,
         .exit_code = -1,
+        .missed_slots = -1,
         .create_at = TASK_TIME_NONE,
         .update_at = TASK_TIME_NONE,
         .expires_at = TASK_TIME_NONE,

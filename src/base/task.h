@@ -141,6 +141,8 @@ struct task {
     int64_t again_at;
     void *again_body;
     size_t again_size;
+    /* a schedule added it: how many missed slots it stands for, too; -1: none did */
+    int missed_slots;
     int64_t late_from_at; /* as task_late_from, if a claim won it; else TASK_TIME_NONE */
     uint32_t company;     /* tasks per process, if a claim won it: share it with equals only */
 };
@@ -162,6 +164,8 @@ struct task {
     X(EXPECTED, "expected_time", "expected", DUE, expected_at, 0, COLUMN_NEEDED, NULL, "when it is due")                             \
     X(EXPIRES, "expires_time", "expires_at", TIME, expires_at, 0, COLUMN_MOVES, NULL,                                                \
       "it is cancelled if it has not started by then")                                                                               \
+    X(MISSED, "missed_slots", "missed", EXIT, missed_slots, 0, 0, NULL,                                                                \
+      "tasks of schedules: the missed slots that it stands for besides its own")                                                    \
     X(EXECUTION, "execution_time", "started", TIME, execution_at, 0, COLUMN_MOVES, NULL, "start of the last attempt")                \
     X(FINISH, "finish_time", "finished", TIME, finish_at, 0, COLUMN_MOVES, NULL, "when it became done, failed or cancelled")         \
     X(TOOK, NULL, "took", MS, execution_at, 0, 0, get_took,                                                                          \

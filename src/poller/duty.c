@@ -104,7 +104,9 @@ static int schedule(struct duties *d, struct err *err)
     bool added = false;
     int rc = schedule_run(&d->schedules, &added, err);
 
-    if (added)
+    if (added && d->ctx.once)
+        look_reaped(&d->look);
+    else if (added)
         wakeup_ring(&d->wakeup);
     return rc;
 }

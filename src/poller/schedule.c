@@ -42,9 +42,8 @@ int64_t schedule_next(const struct schedules *s)
 
     if (s->look_at == TASK_TIME_NONE || ctx->ending || !ctx->clock.known)
         return NEVER_US;
-    return MAX(dbclock_reached_us(&ctx->clock, s->look_at) +
-                   APART_US * MIN(registry_share(s->registry), APART_MOST),
-               s->not_before_us);
+    const int64_t turn = ctx->once ? 0 : MIN(registry_share(s->registry), APART_MOST);
+    return MAX(dbclock_reached_us(&ctx->clock, s->look_at) + turn * APART_US, s->not_before_us);
 }
 
 static void log_faults(struct schedules *s, const struct slot_store_done *done)

@@ -1,18 +1,20 @@
 /*
  * env.c - makes the environment of a process: the handler's variables, and DQ_* about the task.
  *
- * Invariant: variables about the task are set even if they are empty.
+ * Invariant: variables about the task are set even if they are empty, but those about a slot only
+ * for tasks of schedules.
  */
 #include "runner/env.h"
 
 #include "base/mem.h"
+#include "base/slot.h"
 #include "base/when.h"
 #include "runner/job.h"
 #include "runner/plan.h"
 
 #include <string.h>
 
-#define TASK_VARS_MAX 8
+#define TASK_VARS_MAX 11
 
 static void put(struct buf *b, const char *name, const char *value)
 {
@@ -29,6 +31,20 @@ static void put_number(struct buf *b, const char *name, uint64_t value)
     buf_chr(b, 0);
 }
 
+static void put_slot(struct buf *b, const struct job *j)
+{
+    size_t name;
+    const char *slot = slot_in_key(j->order.key, &name);
+
+    if (!slot)
+        return;
+    buf_str(b, "DQ_SCHEDULE=");
+    buf_add(b, j->order.key, name);
+    buf_chr(b, 0);
+    put(b, "DQ_SLOT", slot);
+    put_number(b, "DQ_MISSED", j->order.slots - 1);
+}
+
 static void put_task(struct buf *b, const struct job *j)
 {
     char due[WHEN_TEXT_SIZE];
@@ -39,6 +55,8 @@ static void put_task(struct buf *b, const struct job *j)
     put_number(b, "DQ_MAX_ATTEMPTS", j->order.max_attempts);
     put(b, "DQ_EXPECTED_TIME", when_format_utc(due, j->order.expected_at));
     put_number(b, "DQ_TOKEN", j->order.token);
+    if (j->order.slots)
+        put_slot(b, j);
 }
 
 char *const *env_make(struct env_room *room, const struct job *j, const struct setup *setup)

@@ -6,6 +6,7 @@
 
 #include "base/buf.h"
 #include "base/json.h"
+#include "base/slot.h"
 #include "base/when.h"
 
 #include <errno.h>
@@ -56,6 +57,21 @@ static int input(const void *p, size_t size, struct err *err)
     return -1;
 }
 
+static void put_slot(struct buf *b, const struct task *t)
+{
+    size_t name;
+    const char *slot = slot_in_key(t->key, &name);
+
+    if (!slot)
+        return;
+    buf_str(b, ",\"schedule\":");
+    json_put_string(b, t->key, name);
+    buf_str(b, ",\"slot\":");
+    json_put_string(b, slot, strlen(slot));
+    buf_str(b, ",\"missed\":");
+    buf_u64(b, (unsigned)t->missed_slots);
+}
+
 static void put_line(struct buf *b, const struct task *t)
 {
     char when[WHEN_TEXT_SIZE];
@@ -68,6 +84,8 @@ static void put_line(struct buf *b, const struct task *t)
         buf_str(b, ",\"key\":");
         json_put_string(b, t->key, strlen(t->key));
     }
+    if (t->missed_slots >= 0)
+        put_slot(b, t);
     buf_str(b, ",\"attempt\":");
     buf_u64(b, t->attempt);
     buf_str(b, ",\"max_attempts\":");

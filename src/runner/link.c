@@ -143,6 +143,7 @@ int link_send_tasks(struct link *l, uint32_t number, const struct handlers *h, u
         j.attempt = tasks->attempt;
         j.max_attempts = tasks->max_attempts;
         j.expected_at = tasks->expected_at;
+        j.slots = (uint32_t)(tasks->missed_slots + 1);
         j.token = tasks->version;
     }
     j.stdin_fd = input_tasks(tasks, count, batch, err);

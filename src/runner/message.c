@@ -119,6 +119,7 @@ static void code_job(struct codec *c, struct message_job *m)
     code_u32(c, &m->attempt);
     code_u32(c, &m->max_attempts);
     code_i64(c, &m->expected_at);
+    code_u32(c, &m->slots);
     code_u64(c, &m->token);
     if (c->gets && !m->tag)
         c->in->bad = true;

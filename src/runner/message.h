@@ -63,6 +63,7 @@ struct message_job {
     const char *key; /* NULL: DQ_KEY is empty */
     uint32_t attempt, max_attempts;
     int64_t expected_at;
+    uint32_t slots; /* that it stands for, its own included; 0: no schedule added it */
     uint64_t token; /* DQ_TOKEN: grows with every attempt of a task */
 };
 

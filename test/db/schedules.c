@@ -1,9 +1,12 @@
 /* Schedules: set, read, paused, deleted. */
 #include "harness.h"
+#include "store/ask/schedule_slots.h"
 #include "store/ask/schedule_store.h"
 
+#include <inttypes.h>
 #include <limits.h>
 #include <stdlib.h>
+#include <unistd.h>
 
 static const struct event_act act = {.token = {1}, .actor = "alice@db1", .verb = "schedule-set"};
 static struct schedule found;
@@ -175,6 +178,81 @@ static void the_slots_of_a_pause_are_not_caught_up(void **state)
     found = (struct schedule){0};
 }
 
+static void a_schedule_is_run_by_hand(void **state)
+{
+    char name[] = "backup", hourly[] = "1h";
+    struct schedule s = every(name, hourly);
+    struct schedule_slot *slots;
+    size_t count;
+    uint64_t id;
+    int64_t at;
+    (void)state;
+
+    assert_int_equal(schedule_store_run_now(db, name, &act, &id, &at, &err), ERR_NOT_FOUND);
+    change(&s, NULL);
+    run(db, "UPDATE dq_schedule SET missed = 3");
+    run(db, "DELETE FROM dq_event");
+    int64_t next_at = found.next_at;
+    assert_int_equal(ok(schedule_store_run_now(db, name, &act, &id, &at, &err)), 1);
+    assert_int_equal(number(db,
+                            "SELECT missed_slots FROM dq_task WHERE id = %" PRIu64
+                            " AND expected_time <= UTC_TIMESTAMP(3) AND message_body = 'b\\0b'",
+                            id),
+                     3);
+    assert_int_equal(number(db, "SELECT COUNT(*) FROM dq_event"), 1);
+    schedule_row_done(&found);
+    ok(schedule_store_find(db, name, &found, &err));
+    assert_true(found.next_at == next_at && found.last_at == at && found.missed == 0);
+    assert_true(found.last_id == id && found.last_status == TASK_PENDING);
+    /* its run lives */
+    assert_int_equal(schedule_store_run_now(db, name, &act, &id, &at, &err), ERR_STATE);
+    assert_non_null(strstr(err.text, "is pending"));
+    run(db, "UPDATE dq_schedule SET overlap = 2");
+    usleep(2000); /* another millisecond */
+    assert_int_equal(ok(schedule_store_run_now(db, name, &act, &id, &at, &err)), 1);
+    ok(schedule_slots_list(db, name, 9, &slots, &count, &err));
+    assert_int_equal(count, 2);
+    assert_true(slots[0].at == at && slots[0].id == id && slots[0].decision == SLOT_BY_HAND);
+    assert_true(slots[1].at < at && slots[1].missed == 3 && slots[1].status == TASK_PENDING);
+    schedule_slots_free(slots, count);
+}
+
+static void slots_are_run_again(void **state)
+{
+    char name[] = "backup", hourly[] = "1h";
+    struct schedule s = every(name, hourly);
+    const int64_t at[] = {INT64_C(1790000000000), INT64_C(1790003600000)};
+    struct schedule_slot *slots;
+    size_t count;
+    (void)state;
+
+    change(&s, NULL);
+    run(db, "INSERT INTO dq_slot (name, slot, slots, decision, decide_time, result) VALUES"
+            " ('backup', '2026-09-21 14:13:20', 5, 3, '2026-09-21 15:00:00', 2)");
+    run(db, "DELETE FROM dq_event");
+    ok(schedule_store_backfill(db, name, at, 2, WHEN_HOUR, &act, &err));
+    ok(schedule_slots_list(db, name, 9, &slots, &count, &err));
+    assert_int_equal(count, 2);
+    assert_true(slots[1].at == at[0] && slots[1].slots == 1 && slots[1].decision == SLOT_BY_HAND);
+    assert_true(slots[1].status == TASK_PENDING);
+    assert_int_equal(
+        number(
+            db,
+            "SELECT TIMESTAMPDIFF(MINUTE, a.expected_time, b.expected_time) FROM dq_task a, dq_task b"
+            " WHERE a.task_key = 'backup@2026-09-21T14:13:20Z' AND b.task_key = 'backup@2026-09-21T15:13:20Z'"),
+        30);
+    schedule_slots_free(slots, count);
+    assert_int_equal(schedule_store_backfill(db, name, at, 1, 0, &act, &err), ERR_DUPLICATE);
+    run(db, "UPDATE dq_task SET status = 1, live = NULL");
+    run(db, "DELETE FROM dq_event");
+    ok(schedule_store_backfill(db, name, at, 1, 0, &act, &err));
+    ok(schedule_slots_list(db, name, 9, &slots, &count, &err));
+    assert_int_equal(count, 2); /* the newest task of a slot counts */
+    assert_int_equal(slots[1].status, TASK_PENDING);
+    assert_int_equal(slots[0].status, TASK_DONE);
+    schedule_slots_free(slots, count);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -182,6 +260,8 @@ int main(void)
         cmocka_unit_test_setup(a_slot_that_was_decided_does_not_come_again, harness_setup),
         cmocka_unit_test_setup(several_changes_are_made_together_or_not_at_all, harness_setup),
         cmocka_unit_test_setup(the_slots_of_a_pause_are_not_caught_up, harness_setup),
+        cmocka_unit_test_setup(a_schedule_is_run_by_hand, harness_setup),
+        cmocka_unit_test_setup(slots_are_run_again, harness_setup),
     };
     return cmocka_run_group_tests(tests, harness_group, harness_group_end);
 }

@@ -332,7 +332,7 @@ static void ten_thousand_at_one_minute_are_stored_in_bulk(void **state)
     (void)state;
     run(db,
         "INSERT INTO dq_schedule (name, tag, message_body, kind, expression, next_slot, create_time, update_time, actor)"
-        " SELECT CONCAT('s', seq), CONCAT('t', seq %% 10), 'b', 1, '1m', UTC_TIMESTAMP(3), UTC_TIMESTAMP(3), UTC_TIMESTAMP(3),"
+        " SELECT CONCAT('s', seq), CONCAT('t', seq %% 10), 'b', 1, '1d', UTC_TIMESTAMP(3), UTC_TIMESTAMP(3), UTC_TIMESTAMP(3),"
         " 'a' FROM %s",
         numbers(10000));
     int64_t before = session_status(db, "= 'Questions'"), began = when_steady();

@@ -415,4 +415,8 @@ MUTATIONS += [
      "rc = db_latest_begin_anywhere(db, err);", "rc = db_latest_begin(db, err);"),
     ("add-again", "a result finishes a task also if it was added again meanwhile", "src/store/row/sql.c",
      'buf_printf(sql, " AND again_time IS %sNULL", again ? "NOT " : "");', "(void)sql;\n    (void)again;"),
+    ("schedule-kill", "slots are decided without a transaction", "src/store/work/slot_store.c",
+     "int rc = db_begin(d->db, err);", "int rc = 0;"),
+    ("schedule-replace", "a run that has ended is cancelled, too", "src/store/work/slot_store.c",
+     "sql_put_from(&sql, \"\", TASK_CANCEL); buf_str(&sql, \" AND \"); claim_ref_put(&sql, \"\", ref, 1);", "sql_put_ids(&sql, \"id\", &ref->id, 1);"),
 ]

@@ -189,11 +189,17 @@ static void test_a_password_is_refused_and_not_shown(void **state)
 /* What dq, its handlers and its scripts use besides. */
 static void test_other_variables_are_left_alone(void **state)
 {
-    static const char *const others[] = {
-        "DQ_CONFIG",  "DQ_BIN", "DQ_SANDBOX", "DQ_PAGER",   "DQ_TOP",          "DQ_REPLY_FD",
-        "DQ_ID",      "DQ_TAG", "DQ_KEY",     "DQ_ATTEMPT", "DQ_MAX_ATTEMPTS", "DQ_EXPECTED_TIME",
-        "DQ_TOKEN",   "DQ_",    "DQ_DQ",      "DQ_MYSQL",   "DQ_DQDX_SLOTS",   "XDQ_MYSQL_HOTS",
-        "DQ_HANDLERS"};
+    static const char *const others[] = {"DQ_CONFIG",       "DQ_BIN",
+                                         "DQ_SANDBOX",      "DQ_PAGER",
+                                         "DQ_TOP",          "DQ_REPLY_FD",
+                                         "DQ_ID",           "DQ_TAG",
+                                         "DQ_KEY",          "DQ_ATTEMPT",
+                                         "DQ_MAX_ATTEMPTS", "DQ_EXPECTED_TIME",
+                                         "DQ_TOKEN",        "DQ_",
+                                         "DQ_DQ",           "DQ_MYSQL",
+                                         "DQ_DQDX_SLOTS",   "XDQ_MYSQL_HOTS",
+                                         "DQ_HANDLERS",     "DQ_SCHEDULE",
+                                         "DQ_SLOT",         "DQ_MISSED"};
 
     (void)state;
     for (size_t i = 0; i < sizeof others / sizeof others[0]; i++)

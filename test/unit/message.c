@@ -105,6 +105,7 @@ static void job_arrives(void **state)
          .attempt = 4,
          .max_attempts = 5,
          .expected_at = -6,
+         .slots = 8,
          .token = 7},
         {.tag = "", .key = "", .stdin_fd = -1, .ids = ids, .count = 1},
     };
@@ -132,6 +133,7 @@ static void job_arrives(void **state)
         assert_int_equal(got->attempt, want->attempt);
         assert_int_equal(got->max_attempts, want->max_attempts);
         assert_int_equal(got->expected_at, want->expected_at);
+        assert_int_equal(got->slots, want->slots);
         assert_int_equal(got->token, want->token);
     }
     pair_close(&p);

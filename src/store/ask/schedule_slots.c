@@ -4,6 +4,7 @@
 #include "store/ask/schedule_slots.h"
 
 #include "store/db/db_put.h"
+#include "store/fleet/schedule_row.h"
 #include "store/row/field.h"
 
 #define COLUMN_ROW(...) COLUMN_UNSHOWN(schedule_slot, __VA_ARGS__),
@@ -14,9 +15,10 @@ int schedule_slots_list(struct db *db, const char *name, size_t most, struct sch
                         size_t *ret_count, struct err *err)
 {
     BUF_LOCAL struct buf tail = BUF_INIT;
-    buf_str(&tail, "FROM dq_slot WHERE name = ");
+    buf_str(&tail, "FROM dq_slot s LEFT JOIN dq_task t ON t.id = " SCHEDULE_ROW_TASK(
+                       "s.name", "s.slot") " WHERE s.name = ");
     db_put_text(&tail, name);
-    buf_printf(&tail, " ORDER BY slot DESC LIMIT %zu", most);
+    buf_printf(&tail, " ORDER BY s.slot DESC LIMIT %zu", most);
     return field_list(db, &table, tail.data, ret, ret_count, err);
 }
 

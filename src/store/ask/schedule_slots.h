@@ -15,25 +15,26 @@ struct schedule_slot {
     int decision;   /* enum slot_decision */
     uint32_t missed;
     int64_t decided_at, started_at, finished_at;
-    uint64_t id; /* of its task; 0: none, or not known */
-    int status;  /* enum task_status: how it ended; -1: not known yet */
+    uint64_t id; /* of its task; 0: none, or it has been deleted */
+    int status;  /* of the task now, enum task_status; -1: not known */
     int exit;    /* -1: none */
     char *error; /* NULL: none */
 };
 /* clang-format off */
-/* Columns, as TASK_COLUMNS in base/task.h. get is in src/cli/verb/cmd_schedule_show.c. */
+/* Columns, as TASK_COLUMNS in base/task.h: of s, the slot, and t, its task. get is in
+ * src/cli/verb/cmd_schedule_show.c. */
 #define SCHEDULE_SLOTS_COLUMNS(X)                                                                          \
-    X("slot", "slot", TIME, at, 0, 0, NULL, "")                                                           \
-    X("decision", "decision", INT, decision, 0, 0, get_decision, "")                                      \
-    X("slots", "slots", U32, slots, 0, 0, NULL, "")                                                       \
-    X("missed", "missed", U32, missed, 0, 0, NULL, "")                                                    \
-    X("decide_time", "decided", TIME, decided_at, 0, 0, NULL, "")                                         \
-    X("task_id", "id", ID, id, 0, 0, NULL, "")                                                            \
-    X("result", "result", EXIT, status, 0, 0, get_result, "")                                             \
-    X("start_time", "started", TIME, started_at, 0, 0, NULL, "")                                          \
-    X("finish_time", "finished", TIME, finished_at, 0, 0, NULL, "")                                       \
-    X("exit_code", "exit", EXIT, exit, 0, 0, NULL, "")                                                    \
-    X("error", "error", TEXT, error, 60, 0, NULL, "")
+    X("s.slot", "slot", TIME, at, 0, 0, NULL, "")                                                         \
+    X("s.decision", "decision", INT, decision, 0, 0, get_decision, "")                                    \
+    X("s.slots", "slots", U32, slots, 0, 0, NULL, "")                                                     \
+    X("s.missed", "missed", U32, missed, 0, 0, NULL, "")                                                  \
+    X("s.decide_time", "decided", TIME, decided_at, 0, 0, NULL, "")                                       \
+    X("t.id", "id", ID, id, 0, 0, NULL, "")                                                               \
+    X("COALESCE(t.status, s.result)", "result", EXIT, status, 0, 0, get_result, "")                       \
+    X("COALESCE(t.execution_time, s.start_time)", "started", TIME, started_at, 0, 0, NULL, "")            \
+    X("COALESCE(t.finish_time, s.finish_time)", "finished", TIME, finished_at, 0, 0, NULL, "")            \
+    X("COALESCE(t.exit_code, s.exit_code)", "exit", EXIT, exit, 0, 0, NULL, "")                           \
+    X("COALESCE(t.error_stack, s.error)", "error", TEXT, error, 60, 0, NULL, "")
 /* clang-format on */
 
 /* The latest decided slots of a schedule, `most` at most, newest first. Blocks on the database.

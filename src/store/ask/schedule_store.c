@@ -8,6 +8,7 @@
 #include "store/db/db_put.h"
 #include "store/row/field.h"
 #include "store/row/sql.h"
+#include "store/work/slot_store.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
@@ -308,4 +309,94 @@ int schedule_store_resume(struct db *db, const char *name, const struct event_ac
                           struct err *err)
 {
     return pause_or_resume(db, name, false, NULL, act, err);
+}
+
+/* ---- by hand */
+
+/* Begins a transaction in which the schedule is locked; *ret, to be freed, has its last run. */
+static int begin_with(struct db *db, const char *name, struct schedule *ret, struct err *err)
+{
+    struct schedule locked = {0};
+    int rc = db_begin(db, err);
+
+    if (rc < 0)
+        return rc;
+    rc = read_one(db, name, true, &locked, err);
+    schedule_row_done(&locked);
+    if (rc > 0)
+        rc = read_one(db, name, false, ret, err);
+    return rc == 0 ? err_set(err, ERR_NOT_FOUND, "schedule %s does not exist", name) : rc;
+}
+
+static int end_with(struct db *db, int rc, const struct event_act *act, struct err *err)
+{
+    if (rc == 0)
+        rc = event_store_add(db, act, NULL, 0, err);
+    const bool sent = rc == 0;
+    rc = db_end(db, rc, err);
+    if (sent && rc == ERR_LOST)
+        err_set(err, rc, "%s; it is not known whether that was added", err->text);
+    return rc;
+}
+
+int schedule_store_run_now(struct db *db, const char *name, const struct event_act *act,
+                           uint64_t *ret_id, int64_t *ret_slot_at, struct err *err)
+{
+    struct slot_act run = {.slots = 1, .decision = SLOT_BY_HAND};
+    BUF_LOCAL struct buf sql = BUF_INIT;
+    struct schedule s = {0};
+    uint64_t id = 0;
+    int rc = begin_with(db, name, &s, err);
+
+    if (rc > 0 && s.overlap != SLOT_OVERLAP_ALLOW &&
+        (s.last_status == TASK_PENDING || s.last_status == TASK_RUNNING))
+        rc = err_set(err, ERR_STATE, "schedule %s: its last run, task %" PRIu64 ", is %s", name,
+                     s.last_id, task_status_name(s.last_status));
+    if (rc > 0)
+        rc = db_now(db, &run.at, err);
+    if (rc == 0) {
+        run.due_at = run.at;
+        run.missed = s.missed;
+        run.expires_at = s.next_at > run.at && s.kind != TIMETABLE_GAP ? s.next_at : TASK_TIME_NONE;
+        rc = slot_store_add(db, &s, &run, 1, &id, err);
+    }
+    buf_str(&sql, "UPDATE dq_schedule SET missed = 0, version = version + 1, last_slot = "
+                  "GREATEST(COALESCE(last_slot, 0), ");
+    db_put_time(&sql, run.at);
+    buf_str(&sql, ") WHERE name = ");
+    db_put_text(&sql, name);
+    if (rc == 0)
+        rc = db_exec(db, &sql, NULL, err);
+    rc = end_with(db, rc, act, err);
+    schedule_row_done(&s);
+    if (rc < 0)
+        return rc;
+    *ret_id = id;
+    *ret_slot_at = run.at;
+    return 1;
+}
+
+int schedule_store_backfill(struct db *db, const char *name, const int64_t *slots, size_t count,
+                            int64_t over_ms, const struct event_act *act, struct err *err)
+{
+    struct slot_act *acts = mem_zero(count + 1, sizeof *acts);
+    struct schedule s = {0};
+    int64_t now_at = 0;
+    uint64_t id;
+    int rc = begin_with(db, name, &s, err);
+
+    if (rc > 0)
+        rc = db_now(db, &now_at, err);
+    for (size_t i = 0; rc == 0 && i < count; i++)
+        acts[i] = (struct slot_act){.at = slots[i],
+                                    .slots = 1,
+                                    .decision = SLOT_BY_HAND,
+                                    .due_at = now_at + over_ms * (int64_t)i / (int64_t)count,
+                                    .expires_at = TASK_TIME_NONE};
+    if (rc == 0)
+        rc = slot_store_add(db, &s, acts, count, &id, err);
+    rc = end_with(db, rc, act, err);
+    schedule_row_done(&s);
+    free(acts);
+    return rc;
 }

@@ -56,4 +56,17 @@ int schedule_store_pause(struct db *db, const char *name, const char *reason,
 int schedule_store_resume(struct db *db, const char *name, const struct event_act *act,
                           struct err *err) __attribute__((warn_unused_result));
 
+/* Runs it now, as a slot of its own; the next slot stays. 1, *ret_id: its task, *ret_slot_at: its
+ * slot. ERR_NOT_FOUND; ERR_STATE: its last run lives, and runs must not overlap. ERR_LOST: it is
+ * not known whether it was added. */
+int schedule_store_run_now(struct db *db, const char *name, const struct event_act *act,
+                           uint64_t *ret_id, int64_t *ret_slot_at, struct err *err)
+    __attribute__((warn_unused_result));
+/* Runs these slots (ascending), whatever has become of them, spread evenly over over_ms from now
+ * on. Their records are replaced. ERR_NOT_FOUND; ERR_DUPLICATE: a task of one of them lives.
+ * ERR_LOST: it is not known whether they were added. */
+int schedule_store_backfill(struct db *db, const char *name, const int64_t *slots, size_t count,
+                            int64_t over_ms, const struct event_act *act, struct err *err)
+    __attribute__((warn_unused_result));
+
 #endif

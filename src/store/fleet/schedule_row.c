@@ -147,25 +147,3 @@ struct task_new schedule_row_task(const struct schedule *s, const struct slot_ac
         .scheduled = true,
         .missed_slots = act->missed};
 }
-
-void schedule_row_put_slots(struct buf *sql)
-{
-    buf_str(sql, "INSERT INTO dq_slot (name, slot, slots, decision, missed, decide_time, is_open,"
-                 " error) VALUES ");
-}
-
-void schedule_row_put_slot(struct buf *sql, const char *name, const struct slot_act *act,
-                           const char *error)
-{
-    const bool runs =
-        act->decision == SLOT_RAN || act->decision == SLOT_LATE || act->decision == SLOT_BY_HAND;
-
-    buf_chr(sql, '(');
-    db_put_text(sql, name);
-    buf_chr(sql, ',');
-    db_put_time(sql, act->at);
-    buf_printf(sql, ",%" PRIu32 ",%d,%" PRIu32 ",UTC_TIMESTAMP(3),%s,LEFT(", act->slots,
-               (int)act->decision, act->missed, runs ? "1" : "NULL");
-    db_put_text(sql, error);
-    buf_str(sql, ",255))");
-}

@@ -132,10 +132,6 @@ struct timetable *schedule_row_timetable(const struct schedule *s, struct err *e
 /* Its task for a slot. *key, which is replaced, has to live as long. */
 struct task_new schedule_row_task(const struct schedule *s, const struct slot_act *act,
                                   struct buf *key);
-/* Append `INSERT INTO dq_slot (...) VALUES `, and a row for it: error NULL: none. */
-void schedule_row_put_slots(struct buf *sql);
-void schedule_row_put_slot(struct buf *sql, const char *name, const struct slot_act *act,
-                           const char *error);
 
 /* The columns of SCHEDULE_ROW_SET, and of which of them two schedules differ: bits by their
  * numbers. */

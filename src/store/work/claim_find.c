@@ -24,6 +24,7 @@
      TASK_READ_BIT(TASK_READ_BODY_SIZE) | TASK_READ_BIT(TASK_READ_ATTEMPT) |                       \
      TASK_READ_BIT(TASK_READ_MAX_ATTEMPTS) | TASK_READ_BIT(TASK_READ_DELAY) |                      \
      TASK_READ_BIT(TASK_READ_EXPECTED) | TASK_READ_BIT(TASK_READ_EXPIRES) |                        \
+     TASK_READ_BIT(TASK_READ_MISSED) |                                                             \
      TASK_READ_BIT(TASK_READ_CREATE))
 /* after the others */
 #define SMALL_BODY_COLUMN                                                                          \

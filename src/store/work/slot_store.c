@@ -221,7 +221,7 @@ static void collect(struct due *const *x, size_t n, struct adding *ret)
         for (size_t k = 0; k < x[i]->plan.count; k++) {
             const struct slot_act *act = &x[i]->plan.acts[k];
 
-            if (act->decision > SLOT_LATE)
+            if (!slot_runs(act->decision))
                 continue;
             ret->tasks[ret->count] =
                 schedule_row_task(&x[i]->schedule, act, &ret->keys[ret->count]);
@@ -250,24 +250,67 @@ static int add_tasks(struct db *db, const struct adding *a, struct err *err)
     return rc;
 }
 
+/* The record of a slot that is run again by hand is replaced. */
+#define SLOTS_HEAD                                                                                 \
+    "INSERT INTO dq_slot (name, slot, slots, decision, missed, decide_time, is_open, error) VALUES "
+#define SLOTS_TAIL                                                                                 \
+    " ON DUPLICATE KEY UPDATE slots = VALUES(slots), decision = VALUES(decision),"                 \
+    " missed = VALUES(missed), decide_time = VALUES(decide_time), is_open = VALUES(is_open),"      \
+    " error = VALUES(error), task_id = NULL, start_time = NULL, finish_time = NULL,"               \
+    " result = NULL, exit_code = NULL"
+
+static void put_slot(struct buf *sql, const char *name, const struct slot_act *act,
+                     const char *error)
+{
+    buf_str(sql, sql->len ? ",(" : SLOTS_HEAD "(");
+    db_put_text(sql, name);
+    buf_chr(sql, ',');
+    db_put_time(sql, act->at);
+    buf_printf(sql, ",%" PRIu32 ",%d,%" PRIu32 ",UTC_TIMESTAMP(3),%s,LEFT(", act->slots,
+               (int)act->decision, act->missed, slot_runs(act->decision) ? "1" : "NULL");
+    db_put_text(sql, error);
+    buf_str(sql, ",255))");
+}
+
 static int record_slots(struct db *db, struct due *const *x, size_t n, const char *error,
                         struct err *err)
 {
     struct buf sql = BUF_INIT;
     int rc = 0;
 
-    for (size_t i = 0; i < n; i++) {
-        for (size_t k = 0; rc == 0 && k < x[i]->plan.count; k++) {
-            if (!sql.len)
-                schedule_row_put_slots(&sql);
-            else
-                buf_chr(&sql, ',');
-            schedule_row_put_slot(&sql, x[i]->schedule.name, &x[i]->plan.acts[k], error);
-        }
-    }
-    if (sql.len)
+    for (size_t i = 0; i < n; i++)
+        for (size_t k = 0; k < x[i]->plan.count; k++)
+            put_slot(&sql, x[i]->schedule.name, &x[i]->plan.acts[k], error);
+    if (sql.len) {
+        buf_str(&sql, SLOTS_TAIL);
         rc = db_exec(db, &sql, NULL, err);
+    }
     buf_done(&sql);
+    return rc;
+}
+
+static void adding_done(struct adding *a)
+{
+    for (size_t i = 0; i < a->count; i++)
+        buf_done(&a->keys[i]);
+    free(a->keys);
+    free(a->tasks);
+}
+
+int slot_store_add(struct db *db, const struct schedule *s, const struct slot_act *acts,
+                   size_t count, uint64_t *ret_id, struct err *err)
+{
+    struct due one = {.schedule = *s, .plan = {.count = count}}, *x = &one;
+    struct adding a;
+
+    one.plan.acts = mem_dup(acts, count * sizeof *acts);
+    collect(&x, 1, &a);
+    int rc = add_tasks(db, &a, err);
+    *ret_id = db_insert_id(db);
+    if (rc == 0)
+        rc = record_slots(db, &x, 1, NULL, err);
+    adding_done(&a);
+    slot_plan_done(&one.plan);
     return rc;
 }
 
@@ -297,10 +340,7 @@ static int decide_together(struct deciding *d, struct due *const *x, size_t n, c
         d->done->added += a.count;
     }
     d->done->more |= rc == ERR_STATE;
-    for (size_t i = 0; i < a.count; i++)
-        buf_done(&a.keys[i]);
-    free(a.keys);
-    free(a.tasks);
+    adding_done(&a);
     return rc == ERR_STATE ? 0 : rc < 0 ? rc : 1;
 }
 
@@ -312,7 +352,7 @@ static int refuse(struct deciding *d, struct due *x, const struct err *why, stru
     p->last_at = TASK_TIME_NONE;
     p->cancels = false;
     for (size_t k = 0; k < p->count; k++) {
-        if (p->acts[k].decision > SLOT_LATE)
+        if (!slot_runs(p->acts[k].decision))
             continue;
         p->acts[k].decision = SLOT_REFUSED;
         p->missed += p->acts[k].missed + 1;

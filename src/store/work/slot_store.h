@@ -7,6 +7,7 @@
 
 #include "base/err.h"
 #include "store/db/db.h"
+#include "store/fleet/schedule_row.h"
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -34,6 +35,12 @@ struct slot_store_done {
  * found, and its slot recorded as refused. ERR_LOST: whether the last one was made shows when this
  * is called again. */
 int slot_store_decide(struct db *db, struct slot_store_done *ret, struct err *err)
+    __attribute__((warn_unused_result));
+
+/* In a transaction: adds the tasks of slots of a schedule, and records the slots. *ret_id: of the
+ * only task. */
+int slot_store_add(struct db *db, const struct schedule *s, const struct slot_act *acts,
+                   size_t count, uint64_t *ret_id, struct err *err)
     __attribute__((warn_unused_result));
 
 /* Records how runs have ended, of some thousand slots at most. *ret_more: there may be more. */

@@ -1,0 +1,98 @@
+"""Schedules: slots are decided once, by any dqd, with their tasks."""
+from cases import case
+from harness.chaos import Chaos
+from harness.oracle import CANCELLED, DONE, Oracle
+from harness.proxy import Rule
+
+EVERY, ALLOW, REPLACE = 1, 2, 3
+
+
+def schedules(t, count, overlap=ALLOW, words="ms=5"):
+    """So many schedules, each of which runs every second."""
+    t.sql(
+        "INSERT INTO dq_schedule (name, tag, message_body, kind, expression, overlap, catch_up, next_slot, create_time,"
+        f" update_time, actor) SELECT CONCAT('s', id), 't', '@{words}', {EVERY}, '1s', {overlap}, 2, UTC_TIMESTAMP(0),"
+        " UTC_TIMESTAMP(3), UTC_TIMESTAMP(3), 'a' FROM ("
+        + " UNION ALL ".join(f"SELECT {n} AS id" for n in range(count))
+        + ") n"
+    )
+
+
+def stop_schedules(t):
+    """There are no slots from now on; those before are decided, and their tasks run."""
+    t.sql("UPDATE dq_schedule SET to_time = UTC_TIMESTAMP(3), version = version + 1")
+    t.wait(lambda: t.one("SELECT COUNT(*) FROM dq_schedule WHERE next_slot IS NOT NULL") == 0, "all slots are decided")
+    t.wait_finished()
+
+
+def judge(t, count):
+    """Each slot, from the first of a schedule on, has one decision, and each that ran one task. Returns the slots."""
+    rows = t.sql(
+        "SELECT name, SUM(slots), COUNT(*), TIMESTAMPDIFF(SECOND, MIN(slot), MAX(slot)) FROM dq_slot GROUP BY name"
+    )
+    t.expect(len(rows) == count, f"{len(rows)} of {count} schedules have slots")
+    for name, slots, n, seconds in rows:
+        t.expect(int(slots) == int(n) == int(seconds) + 1, f"{name}: {slots} slots, {n} rows, in {seconds} s")
+    other = t.one("SELECT COUNT(*) FROM dq_slot WHERE decision > 1")
+    t.expect(other == 0, f"{other} slots did not run")
+    key = "CONCAT(s.name, '@', DATE_FORMAT(s.slot, '%Y-%m-%dT%H:%i:%sZ'))"
+    lone = t.one(f"SELECT COUNT(*) FROM dq_slot s LEFT JOIN dq_task t ON t.task_key = {key} WHERE t.id IS NULL")
+    t.expect(lone == 0, f"{lone} slots that ran have no task")
+    twice = t.one("SELECT COUNT(*) - COUNT(DISTINCT task_key) FROM dq_task")
+    t.expect(twice == 0, f"{twice} tasks are a second one of their slot")
+    slots = t.one("SELECT COUNT(*) FROM dq_slot")
+    t.expect(t.count() == slots, f"{t.count()} tasks of {slots} slots")
+    return slots
+
+
+@case("schedule-kill", 30)
+def schedule_kill(t):
+    """dqds are killed, and their connections cut in the transaction that decides slots, while schedules run each
+    second. Each slot is decided once, and has one task."""
+    dqds, kills, cuts, count = (8, 1000, 300, 40) if t.full else (4, 20, 12, 10)
+    rules = [
+        Rule(statement, action, 0.5, most=cuts // 6)
+        for statement in (r"^UPDATE \(SELECT", r"^INSERT INTO dq_task", r"^INSERT INTO dq_slot .*VALUES")
+        for action in ("cut-before", "cut-after")
+    ]
+    schedules(t, count)
+    for n in range(dqds):
+        proxy = t.proxy()
+        proxy.rules = rules
+        t.dqd(keep=True, ini=t.configure(proxy.settings(), path=f"{t.dir}/dq{n}.ini", lease="3s", slots=16))
+    chaos = Chaos(t, (0.1, 0.6), kill=kills)
+    spend = t.patience(3600 if t.full else 120, "all faults are made")
+    while not chaos.done() or sum(r.hits for r in rules) < cuts // 2:
+        spend()
+        chaos.step()
+        t.sleep(0.02)
+    stop_schedules(t)
+    chaos.verify()
+    oracle = Oracle(t)
+    oracle.check()
+    slots = judge(t, count)
+    t.note(f"{slots} slots of {count} schedules; {kills} kills, {sum(r.hits for r in rules)} cuts")
+
+
+@case("schedule-replace", 15)
+def schedule_replace(t):
+    """Runs that last about as long as a period are replaced by the next one, or have just ended. Each is done or
+    cancelled, never both, and each slot has its task."""
+    seconds, count = (300, 40) if t.full else (8, 10)
+    schedules(t, count, REPLACE, "ms=980")
+    t.handlers({"t": ""}, max_running=64)
+    for _ in range(3):
+        t.dqd(ini=t.configure(slots=64))
+    t.sleep(seconds)
+    stop_schedules(t)
+    oracle = Oracle(t)
+    oracle.versions_grow()
+    oracle.results_are_owned()
+    oracle.nothing_early()
+    slots = judge(t, count)
+    ends = [int(r[2]) for r in oracle.rows.values()]
+    t.expect(set(ends) <= {DONE, CANCELLED}, f"tasks ended as {set(ends)}")
+    changed = t.one("SELECT COUNT(*) FROM dq_audit WHERE old_status IN (1, 2, 4)")
+    t.expect(changed == 0, f"{changed} tasks were changed after their end")
+    t.expect(DONE in ends and CANCELLED in ends, "nothing was replaced, or everything")
+    t.note(f"{slots} slots: {ends.count(DONE)} done, {ends.count(CANCELLED)} replaced")
