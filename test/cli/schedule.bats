@@ -115,6 +115,29 @@ refused()
     [ "$(dq schedule -o id)" = a ]
 }
 
+@test 'run-now runs a schedule besides its slots, backfill its past ones' {
+    write_handlers <<<'handlers: {t: {run: "echo $DQ_SCHEDULE $DQ_SLOT"}}'
+    set_ a t --every 1h
+    next=$(of a next)
+    id=$(dq -q schedule run-now a)
+    [ "$(dq -o json show "$id" | jq -r '.tag')" = t ]
+    run -1 --separate-stderr dq schedule run-now a
+    [[ $stderr == *a* ]]
+    dqd --once
+    [ "$(of a next) $(of a result)" = "$next done" ]
+    [[ $(dq logs "$id") == 'a 2'* ]]
+    run -64 --separate-stderr dq schedule backfill a
+    [[ $stderr == *'Give --from'* ]]
+    run -64 --separate-stderr dq schedule backfill a --from 1970-01-02
+    [[ $stderr == *'more than 10000 slots'* ]]
+    run -64 --separate-stderr dq schedule backfill a --from 2026-01-01 --to 2099-01-01
+    [[ $stderr == *'in the future'* ]]
+    dq -q schedule backfill a --from 2026-01-01T00:00:00Z --to 2026-01-01T02:00:00Z
+    dqd --once
+    [ "$(sql 'SELECT COUNT(*) FROM dq_task WHERE status = 1 AND output LIKE "a 2026-01-01T0_:00:00Z%"')" = 3 ]
+    run -1 dq schedule run-now nosuch
+}
+
 # Every kind of body and option.
 @test 'what export prints, apply makes again' {
     set_ plain t 'a word' --cron '*/5 8-18 * * 1-5' --zone Europe/Berlin --from 2026-01-01T00:00:00Z --to 2099-01-01

@@ -51,6 +51,8 @@
     X(schedule_set) \
     X(schedule_pause) \
     X(schedule_resume) \
+    X(schedule_run_now) \
+    X(schedule_backfill) \
     X(schedule_delete) \
     X(schedule_apply) \
     X(schedule_export) \
