@@ -28,7 +28,7 @@ static const struct right {
     {"SELECT on dq_meta", "SELECT value FROM dq_meta", ALL},
     {"SELECT on dq_task", "SELECT id, tag, status FROM dq_task", ALL},
     {"SELECT on bodies", "SELECT message_body, output FROM dq_task", WORKING},
-    {"INSERT on dq_task", "INSERT INTO dq_task (tag) VALUES ('')", ROLE(RIGHTS_PRODUCER) | ROLE(RIGHTS_OPERATOR)},
+    {"INSERT on dq_task", "INSERT INTO dq_task (tag) VALUES ('')", ROLE(RIGHTS_PRODUCER) | WORKING},
     {"UPDATE on dq_task", "UPDATE dq_task SET version = 0 WHERE id = 0", WORKING},
     {"DELETE on dq_task", "DELETE FROM dq_task WHERE id = 0", WORKING},
     {"SELECT on dq_attempt", "SELECT output FROM dq_attempt", WORKING},
