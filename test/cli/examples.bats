@@ -322,7 +322,6 @@ no_due() { [ "$(sql 'SELECT COUNT(*) FROM dq_task WHERE status = 0 AND expected_
         sed "s|/usr/local/[a-z/]*/\([a-z]*\)|$PWD/local/\1|" | write_handlers
     dq -q add payment.card --key order-7
     dqd
-    dqd
     [ "$(cat refunds)" = order-7 ]
     [ ! -e mails ]
     is_status payment% 2
