@@ -10,7 +10,6 @@
 #include "base/task.h"
 #include "base/text.h"
 #include "base/when.h"
-#include "base/when_parse.h"
 #include "cli/line/option.h"
 #include "cli/line/usage.h"
 #include "conf/conf.h"
@@ -23,7 +22,6 @@
 #include "runner/check.h"
 #include "wake/wake_listen.h"
 
-#include <errno.h>
 #include <inttypes.h>
 #include <pwd.h>
 #include <signal.h>

@@ -7,7 +7,6 @@
 #include "cli/show/out.h"
 
 #include <string.h>
-#include <sys/param.h>
 #include <unistd.h>
 
 /* How many bytes at the end of a text may be the beginning of a longer character. */
