@@ -10,7 +10,6 @@
 #include "base/task.h"
 #include "base/text.h"
 #include "base/when.h"
-#include "base/when_parse.h"
 #include "cli/line/option.h"
 #include "cli/line/usage.h"
 #include "conf/conf.h"
@@ -23,7 +22,6 @@
 #include "runner/check.h"
 #include "wake/wake_listen.h"
 
-#include <errno.h>
 #include <inttypes.h>
 #include <pwd.h>
 #include <signal.h>
@@ -244,6 +242,8 @@ static size_t warn_of_files(const struct conf *conf, const struct handlers *hand
 {
     struct err err = {0};
     bool deaf = conf->dqd.wake_dir[0] && wake_listen_check(conf->dqd.wake_dir, &err) < 0;
+    const struct handler *h;
+    size_t warnings = (size_t)deaf + (handlers->count == 0);
 
     if (deaf)
         say(stderr, "dqd: %s: warning: [dqd] wake_dir = %s: %s: dq could not wake this dqd",
@@ -251,7 +251,10 @@ static size_t warn_of_files(const struct conf *conf, const struct handlers *hand
     if (!handlers->count)
         say(stderr, "dqd: %s: warning: there are no handlers, so no task would be started",
             handlers->path);
-    return (size_t)deaf + (handlers->count == 0);
+    for (size_t at = 0; (h = handlers_unfollowed(handlers, &at)); warnings++)
+        say(stderr, "dqd: %s:%u: warning: on_failed: no handler here serves %s", handlers->path,
+            h->line, h->on_failed);
+    return warnings;
 }
 
 /* What may be right at another time or for another account is a warning. */

@@ -12,7 +12,6 @@
 #include "base/zone.h"
 
 #include <ctype.h>
-#include <stdlib.h>
 #include <string.h>
 #include <strings.h>
 

@@ -4,7 +4,6 @@
 #include "bench/program.h"
 
 #include "base/interrupt.h"
-#include "base/mem.h"
 #include "base/when.h"
 #include "bench/spawn.h"
 #include "bench/statement.h"
@@ -13,7 +12,6 @@
 #include "store/fleet/poller_store.h"
 
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/param.h>
 #include <sys/wait.h>

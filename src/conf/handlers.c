@@ -26,6 +26,7 @@ void handlers_item_done(struct handler *h)
     strings_free(h->env);
     free(h->cwd);
     free(h->user);
+    free(h->on_failed);
 }
 
 void handlers_free(struct handlers *h)
@@ -80,6 +81,7 @@ uint64_t handlers_item_digest(const struct handler *h)
     hash = hash_text(hash, h->shell);
     hash = hash_text(hash, h->cwd);
     hash = hash_text(hash, h->user);
+    hash = hash_text(hash, h->on_failed);
     hash = hash_env(hash, h->env);
     hash = hash_retry(hash, &h->retry);
     hash = text_hash(hash, h->permanent_exit, sizeof h->permanent_exit);
@@ -112,6 +114,16 @@ int handlers_match(const struct handlers *h, const char *tag)
         }
     }
     return best;
+}
+
+const struct handler *handlers_unfollowed(const struct handlers *h, size_t *at)
+{
+    while (*at < h->count) {
+        const struct handler *item = &h->items[(*at)++];
+        if (item->on_failed && handlers_match(h, item->on_failed) < 0)
+            return item;
+    }
+    return NULL;
 }
 
 int handlers_slots_kept(int slots)

@@ -43,7 +43,8 @@ struct handler {
     /* exit statuses that are never retried; default 64 65 70 76 77 78 100 112 */
     bool permanent_exit[256];
     enum handler_expiry on_lease_expiry;
-    unsigned line; /* of the file */
+    char *on_failed; /* tag of the task that is added when one has failed for good; NULL: none */
+    unsigned line;   /* of the file */
 };
 
 struct handlers {
@@ -60,6 +61,10 @@ void handlers_item_done(struct handler *h);
 /* The handler of a tag: its exact name, else the matching glob with the most literal characters (a
  * tie: the first in the file). Index into items, or -1. */
 int handlers_match(const struct handlers *h, const char *tag);
+
+/* Each handler, from *at = 0 on, whose on_failed is a tag that no handler here serves; NULL: that
+ * was all. */
+const struct handler *handlers_unfollowed(const struct handlers *h, size_t *at);
 
 /* How many slots of a dqd are kept for tags that have nothing running: the last quarter, at least
  * one if there are two. */

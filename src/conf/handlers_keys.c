@@ -8,6 +8,7 @@
 #include "conf/handlers_keys.h"
 
 #include "base/mem.h"
+#include "base/task.h"
 #include "base/text.h"
 #include "base/when.h"
 #include "base/when_parse.h"
@@ -358,6 +359,18 @@ static int set_on_lease_expiry(const struct handlers_loader *l, const struct key
     return 0;
 }
 
+static int set_on_failed(const struct handlers_loader *l, const struct key *key,
+                         const struct handlers_node *value, struct handler *h)
+{
+    const char *text = value->text;
+    struct err why;
+    if (task_check_tag(text, strlen(text), &why) != 0)
+        return handlers_fail(l, value, "%s: %s", key->name, why.text);
+    free(h->on_failed);
+    h->on_failed = strcmp(text, "never") == 0 ? NULL : mem_strdup(text);
+    return 0;
+}
+
 /* name, setter (TEXT: of a value that is one text), field, min, max */
 /* clang-format off */
 #define HANDLER_KEYS(X, TEXT)                                         \
@@ -378,7 +391,8 @@ static int set_on_lease_expiry(const struct handlers_loader *l, const struct key
     TEXT(output_limit, set_output_limit, output_limit, 0, 0)          \
     X(permanent_exit_codes, set_permanent_exit, permanent_exit, 0, 0) \
     TEXT(shell, set_shell, shell, 0, 0)                               \
-    TEXT(on_lease_expiry, set_on_lease_expiry, on_lease_expiry, 0, 0)
+    TEXT(on_lease_expiry, set_on_lease_expiry, on_lease_expiry, 0, 0) \
+    TEXT(on_failed, set_on_failed, on_failed, 0, 0)
 /* clang-format on */
 #define KEY_ROW(name, set, member, min, max)                                                       \
     {#name, set, false, offsetof(struct handler, member), min, max},

@@ -29,6 +29,7 @@ static void handler_copy(struct handler *h, const struct handler *defaults)
     h->shell = defaults->shell ? mem_strdup(defaults->shell) : NULL;
     h->cwd = mem_strdup(defaults->cwd);
     h->user = mem_strdup(defaults->user);
+    h->on_failed = mem_strdup(defaults->on_failed);
     h->env = mem_zero(vars + 1, sizeof(char *));
     for (size_t i = 0; i < vars; i++)
         h->env[i] = mem_strdup(defaults->env[i]);
@@ -65,6 +66,23 @@ static int read_handler(const struct handlers_loader *l, const struct handlers_n
     return rc;
 }
 
+/* None is its own; that of the defaults is not for the handler that it names. */
+static int check_on_failed(const struct handlers_loader *l, const struct handlers_node *map,
+                           const struct handler *defaults, const struct handlers *all)
+{
+    for (size_t i = 0; i < all->count; i++) {
+        char *tag = all->items[i].on_failed;
+        if (!tag || handlers_match(all, tag) != (int)i)
+            continue;
+        if (all->items[i].is_glob || !defaults->on_failed || strcmp(tag, defaults->on_failed) != 0)
+            return handlers_fail(l, &map->items[2 * i],
+                                 "on_failed: %s is served by this handler; name another one", tag);
+        all->items[i].on_failed = NULL;
+        free(tag);
+    }
+    return 0;
+}
+
 static int read_handlers(const struct handlers_loader *l, const struct handlers_node *map,
                          const struct handler *defaults, struct handlers *ret)
 {
@@ -80,7 +98,7 @@ static int read_handlers(const struct handlers_loader *l, const struct handlers_
         if (rc != 0)
             return rc;
     }
-    return 0;
+    return check_on_failed(l, map, defaults, ret);
 }
 
 static int read_root(const struct handlers_loader *l, const struct handlers_node *root,

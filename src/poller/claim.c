@@ -196,6 +196,8 @@ static int expire(struct claims *claims, struct tag_state *t, const struct claim
     minute_expired(claims->flight->minute, t->name, count);
     if (faults.count)
         care_put_aside(claims->ctx->db, t, &faults, when_steady_us());
+    if (count && ask->on_failed)
+        look_reaped(claims->look); /* tasks were added */
     if (rc < 0)
         look_end_round(claims->look);
     rows_faults_done(&faults);
@@ -224,6 +226,7 @@ static int claim(struct claims *claims, const struct look_step *s, struct err *e
         .steal_after_ms = claims->ctx->conf->dqd.steal_after_ms,
         .max_attempts = retry_max_attempts(&h->retry),
         .expires_ms = h->expires_ms,
+        .on_failed = h->on_failed,
         .lease_ms = claims->ctx->conf->dqd.lease_ms,
         .tag_limit = {(uint32_t)h->global_max_running, TASK_TIME_NONE, NULL},
         .row_us = s->tag->claims.row_us,

@@ -13,7 +13,6 @@
 #include "poller/lease.h"
 
 #include <inttypes.h>
-#include <stdlib.h>
 #include <sys/param.h>
 #include <sysexits.h>
 

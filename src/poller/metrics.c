@@ -11,7 +11,6 @@
 #include "base/replace.h"
 #include "base/when.h"
 
-#include <inttypes.h>
 #include <stdio.h>
 
 void metrics_init(struct metrics *m, const struct context *ctx, const struct minute *minute)

@@ -295,7 +295,12 @@ int settle_flush(struct settle_results *q, bool *ret_back, struct err *err)
     int rc;
 
     for (size_t i = 0; i < n; i++) {
+        const struct tag_state *t = q->items[at[i]].tag;
+        const struct handler *h = tags_handler(t->set, t);
+
         s[i] = q->items[at[i]].s;
+        if (h && task_transition(s[i].event)->to == TASK_FAILED)
+            s[i].on_failed = h->on_failed;
         back |= task_transition(s[i].event)->to == TASK_PENDING;
     }
     set_apart(q, at, s, n);

@@ -197,6 +197,7 @@ int upkeep_reap(struct upkeep *u, struct err *err)
     struct task_array expired = {0};
     struct rows_faults faults = {0};
     enum lease_end ends[REAP_MOST];
+    const char *on_failed[REAP_MOST];
     bool taken[REAP_MOST] = {false}, careful = u->aside.count > 0;
     int64_t now_us = when_steady_us();
     uint64_t *aside;
@@ -209,8 +210,13 @@ int upkeep_reap(struct upkeep *u, struct err *err)
         return rc;
     plan_reap(u, now_us, when_steady_us() - now_us);
     keep_judged(u, &expired, ends, when_steady_us());
+    for (size_t i = 0; i < expired.count; i++) {
+        const struct handler *h = tags_handler(u->tags, tags_named(u->tags, expired.items[i].tag));
+        on_failed[i] = h && ends[i] == LEASE_GIVE_UP ? h->on_failed : NULL;
+    }
     if (expired.count) {
-        rc = lease_store_take_back(u->ctx->db, &expired, ends, careful, taken, &faults, err);
+        rc = lease_store_take_back(u->ctx->db, &expired, ends, on_failed, careful, taken, &faults,
+                                   err);
         log_taken(&expired, ends, taken);
         count_taken(u->minute, &expired, ends, taken);
         for (size_t i = 0; i < expired.count; i++)
@@ -323,6 +329,7 @@ static int expire_pending(struct upkeep *u, bool *more, struct err *err)
         const struct handler *h = tags_handler(u->tags, t);
         const struct claim_ask ask = {.tag = t->name,
                                       .expires_ms = h ? h->expires_ms : 0,
+                                      .on_failed = h ? h->on_failed : NULL,
                                       .row_us = look_tag_row_us(&t->look)};
         struct rows_faults faults = {0};
         uint64_t count = 0;

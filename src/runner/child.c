@@ -9,7 +9,6 @@
 #include "runner/child.h"
 
 #include <errno.h>
-#include <grp.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>

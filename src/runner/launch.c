@@ -14,7 +14,6 @@
 #include "runner/env.h"
 #include "runner/plan.h"
 
-#include <errno.h>
 #include <malloc.h>
 #include <pthread.h>
 #include <signal.h>

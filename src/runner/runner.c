@@ -11,7 +11,6 @@
 #include "base/json.h"
 #include "base/log.h"
 #include "base/log_fold.h"
-#include "base/mem.h"
 #include "base/when.h"
 #include "runner/crew.h"
 #include "runner/launch.h"
@@ -27,7 +26,6 @@
 #include <fcntl.h>
 #include <signal.h>
 #include <stdint.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
 #include <sys/param.h>

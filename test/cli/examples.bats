@@ -42,6 +42,8 @@ doc/dq-handlers.5: {"result":"done"}                | answers
 doc/dq-handlers.5: echo "the shop is closed"        | closed
 doc/dq-handlers.5: answer() {                       | function
 doc/dq-handlers.5: {"id":1,"result":"done"}         | verdicts
+doc/dq-handlers.5: {"id":17,"status":"failed"       | test/daemon/follow-up.bats
+doc/dq-handlers.5: handlers:/  failed.mail:         | failed
 doc/dq-handlers.5: handlers:/  "http.*":            | http
 doc/dq-handlers.5: handlers:/  "index.*":           | index
 doc/dq-handlers.5: CREATE TABLE task_seen           | test/handlers/to_mysql.py
@@ -309,6 +311,21 @@ no_due() { [ "$(sql 'SELECT COUNT(*) FROM dq_task WHERE status = 0 AND expected_
     [ "$(cat cancelled)" = 'main 4711' ]
     [ "$(cat sent)" = 3 ]
     is_status % 1
+}
+
+@test 'failed: a payment that has failed is refunded, and a refund that fails is mailed to nobody' {
+    mkdir local
+    printf '#!/bin/sh\ncat >>"%s/mails"\n' "$PWD" >local/mail
+    printf '#!/bin/sh\nexit 65\n' >local/pay
+    printf '#!/bin/sh\necho "$1" >>"%s/refunds"\nexit 65\n' "$PWD" >local/refund
+    chmod +x local/*
+    example doc/dq-handlers.5 'on_failed: failed.mail' |
+        sed "s|/usr/local/[a-z/]*/\([a-z]*\)|$PWD/local/\1|" | write_handlers
+    dq -q add payment.card --key order-7
+    dqd
+    [ "$(cat refunds)" = order-7 ]
+    [ ! -e mails ]
+    is_status payment% 2
 }
 
 @test 'outlives: a process outlives its handler, which ends without waiting for it' {

@@ -34,6 +34,9 @@ END
     dq stats -o prometheus | grep -q '^dq_period_expired{tag="a"} 3$'
     [[ $(dq events -o json --event expired) == *'"event":"expired"'*'"count":3'* ]]
     [[ $(dq events "$(sql 'SELECT MIN(id) FROM dq_task')") == *'expired '*'due '* ]]
+    dq stats --html - | tr -d '\n' >"$BATS_TEST_TMPDIR/page"
+    grep -q '<li><span>expired</span><b class="bad">3</b></li>' "$BATS_TEST_TMPDIR/page"
+    grep -q '<th scope="row">a.*<small class="bad">3 expired</small></th>' "$BATS_TEST_TMPDIR/page"
     run dq check --max-expired 2/1h --min-dqds 1
     [ "$status" -eq 2 ]
     [[ $output == *'3 tasks expired in 1h, more than 2'*' expired=3;;2;0'* ]]

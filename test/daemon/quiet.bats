@@ -34,6 +34,14 @@ ENDH
     [[ $(dq why "$next") == *"$host/"*' is quiet'* ]]
     [[ $(dq why "$next" -o json) == *'"quiet"'* ]]
     [[ $(dq tags -o ndjson) != *dqd* ]]
+    try dq check
+    [ "$rc" -eq 1 ]
+    [[ $out == 'WARNING: t has due tasks, and every dqd that serves it is quiet: see dq unquiet'* ]]
+    fake_dqd t
+    sql "UPDATE dq_poller SET host = 'web2' WHERE token = REPEAT('f', 16)"
+    try dq check
+    [[ $out != *quiet* ]]
+    sql "DELETE FROM dq_poller WHERE host = 'web2'"
     dqd_stop
     begin
     wait_until logged 'this dqd is quiet'

@@ -81,7 +81,7 @@ static void end_all(const struct claim_owner *o, struct task_array *won, const s
     if (e->outcome == OUTCOME_LEASE_EXPIRED) {
         run(db, "UPDATE dq_task SET lease_until = UTC_TIMESTAMP(3) - INTERVAL 1 SECOND");
         ok(lease_store_expired(db, NULL, NULL, 0, 30000, false, 100, &expired, &err));
-        ok(lease_store_take_back(db, &expired, ends, false, done, NULL, &err));
+        ok(lease_store_take_back(db, &expired, ends, NULL, false, done, NULL, &err));
     } else {
         ok(settle_store_settle(db, o, s, won->count, false, false, done, NULL, &err));
     }

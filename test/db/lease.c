@@ -50,7 +50,7 @@ static void a_stale_owner_changes_nothing(void **state)
     run(db, "UPDATE dq_task SET lease_until = UTC_TIMESTAMP(3) - INTERVAL 1 SECOND");
     ok(lease_store_expired(db, NULL, NULL, 0, 30000, false, 10, &expired, &err));
     assert_int_equal(expired.count, 4);
-    ok(lease_store_take_back(db, &expired, ends, false, taken, NULL, &err));
+    ok(lease_store_take_back(db, &expired, ends, NULL, false, taken, NULL, &err));
     assert_true(taken[0] && taken[1] && taken[2] && taken[3]);
     struct task_array again = claim(db, &b, "t", 3); /* one stays pending */
     assert_int_equal(again.count, 3);
@@ -104,7 +104,7 @@ static void a_lease_that_is_too_far_ahead_is_cut(void **state)
     assert_int_equal(share.longest_lease_ms, 30000);
     ok(lease_store_expired(db, NULL, NULL, 0, 30000, false, 10, &expired, &err));
     assert_int_equal(expired.count, 3);
-    ok(lease_store_take_back(db, &expired, ends, false, taken, NULL, &err));
+    ok(lease_store_take_back(db, &expired, ends, NULL, false, taken, NULL, &err));
     assert_false(taken[0] || taken[1] || taken[2]);
     assert_int_equal(
         number(
@@ -124,7 +124,7 @@ static void a_lease_that_is_too_far_ahead_is_cut(void **state)
     assert_int_equal(expired.count, 1);
     ok(lease_store_renew(db, &a, &ref, 1, 60000, false, &lost, NULL, &err));
     assert_false(lost);
-    ok(lease_store_take_back(db, &expired, ends, false, taken, NULL, &err));
+    ok(lease_store_take_back(db, &expired, ends, NULL, false, taken, NULL, &err));
     assert_true(number(db,
                        "SELECT lease_until > UTC_TIMESTAMP(3) + INTERVAL 31 SECOND FROM dq_task"
                        " WHERE id = %" PRIu64,
@@ -157,7 +157,7 @@ static void expired_leases_are_taken_back(void **state)
     ok(lease_store_renew(db, &a, &renewed, 1, 60000, false, &applied, NULL, &err));
     ok(settle_store_settle(db, &a, &s, 1, false, false, &applied, NULL, &err));
     assert_true(applied);
-    ok(lease_store_take_back(db, &expired, ends, false, taken, NULL, &err));
+    ok(lease_store_take_back(db, &expired, ends, NULL, false, taken, NULL, &err));
     assert_int_equal(taken[0] + taken[1] + taken[2] + taken[3], 2);
     assert_int_equal(
         number(db,
@@ -201,7 +201,7 @@ static void what_was_added_again_survives_its_dqd(void **state)
     assert_int_equal(expired.count, 3);
     for (size_t i = 0; i < 3; i++)
         ends[i] = expired.items[i].id == won.items[0].id ? LEASE_GIVE_UP : LEASE_TAKE_BACK;
-    ok(lease_store_take_back(db, &expired, ends, false, taken, NULL, &err));
+    ok(lease_store_take_back(db, &expired, ends, NULL, false, taken, NULL, &err));
     assert_true(taken[0] && taken[1] && taken[2]);
     assert_int_equal(number(db, "SELECT COUNT(*) FROM dq_task WHERE status = 0 AND live = 1 AND"
                                 " again_time IS NULL AND again_body IS NULL AND claim_token IS NULL"

@@ -126,7 +126,7 @@ static void leases_that_have_ended(void **state)
     end_within(N * 3);
     assert_int_equal(expired.count, N);
     begin("taking 25 back");
-    ok(lease_store_take_back(db, &expired, ends, false, flags, NULL, &err));
+    ok(lease_store_take_back(db, &expired, ends, NULL, false, flags, NULL, &err));
     end_within(N * 8);
     begin("nothing expired");
     task_array_done(&expired);

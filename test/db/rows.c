@@ -279,7 +279,7 @@ static void the_others_are_taken_back(void **state)
     ok(lease_store_expired(db, NULL, NULL, 0, 30000, false, 100, &expired, &err));
     ends[6] = LEASE_GIVE_UP;
     lock_row(id);
-    ok(lease_store_take_back(db, &expired, ends, false, taken, &faults, &err));
+    ok(lease_store_take_back(db, &expired, ends, NULL, false, taken, &faults, &err));
     run(stranger, "ROLLBACK");
     expect_fault(id, ERR_LOCKED);
     assert_int_equal(count_true(taken), N - 1);
@@ -413,7 +413,7 @@ static void a_stale_attempt_gives_way(void **state)
         } else if (how == 1) {
             run(db, "UPDATE dq_task SET lease_until = UTC_TIMESTAMP(3) - INTERVAL 1 SECOND");
             ok(lease_store_expired(db, NULL, NULL, 0, 30000, false, 100, &expired, &err));
-            ok(lease_store_take_back(db, &expired, ends, false, flags, &faults, &err));
+            ok(lease_store_take_back(db, &expired, ends, NULL, false, flags, &faults, &err));
             assert_int_equal(count_true(flags), N);
         } else {
             ok(change_all(db, &f, &c, &done, &faults));
@@ -457,7 +457,7 @@ static void what_cannot_be_counted_up_costs_itself(void **state)
         run(db,
             "UPDATE dq_task SET status = 3, lease_until = UTC_TIMESTAMP(3) - INTERVAL 1 SECOND");
         ok(lease_store_expired(db, NULL, NULL, 0, 30000, false, 100, &expired, &err));
-        ok(lease_store_take_back(db, &expired, ends, false, taken, &faults, &err));
+        ok(lease_store_take_back(db, &expired, ends, NULL, false, taken, &faults, &err));
         expect_fault(id, ERR_DATA);
         assert_int_equal(count_true(taken), N - 1);
         task_array_done(&expired);

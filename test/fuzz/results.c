@@ -224,7 +224,7 @@ static void keep(struct db *db)
     (void)!settle_store_settle(db, &owner, s, 3, false, careful, applied, &faults, &err);
     if (lease_store_expired(db, NULL, NULL, 0, 30000, false, 500, &expired, &err) == 0 &&
         expired.count <= 500)
-        (void)!lease_store_take_back(db, &expired, ends, careful, taken, &faults, &err);
+        (void)!lease_store_take_back(db, &expired, ends, NULL, careful, taken, &faults, &err);
     task_array_done(&expired);
     (void)!retention_store_expire(db, TASK_DONE, 1000, 100, NULL, &n, &faults, &err);
     rows_faults_done(&faults);

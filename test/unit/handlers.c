@@ -124,6 +124,8 @@ static char *value_text(const struct handler *h, const char *key)
         buf_str(&b, h->shell ? h->shell : "/bin/sh");
     else if (strcmp(key, "on_lease_expiry") == 0)
         buf_str(&b, h->on_lease_expiry == HANDLER_EXPIRY_FAIL ? "fail" : "retry");
+    else if (strcmp(key, "on_failed") == 0)
+        buf_str(&b, h->on_failed ? h->on_failed : "");
     else
         fail_msg("no key %s", key);
     return buf_take(&b);
@@ -410,6 +412,7 @@ static void test_the_digest_of_an_entry_is_of_every_setting(void **state)
         {"permanent_exit_codes", "permanent_exit_codes: [64]"},
         {"shell", "shell: /bin/bash"},
         {"on_lease_expiry", "on_lease_expiry: fail"},
+        {"on_failed", "on_failed: dead"},
     };
     const uint64_t plain = digest_of("batch: 1");
 

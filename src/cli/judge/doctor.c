@@ -91,6 +91,7 @@ int doctor_host_password(struct doctor *d, struct doctor_finding *f, struct err 
 int doctor_host_handlers(struct doctor *d, struct doctor_finding *f, struct err *err)
 {
     const char *path = d->c->conf->dqd.handlers;
+    const struct handler *lone;
     struct handlers *h = NULL;
 
     bool readable = access(path, R_OK) == 0;
@@ -104,7 +105,9 @@ int doctor_host_handlers(struct doctor *d, struct doctor_finding *f, struct err 
         doctor_find(f, DOCTOR_BAD, "%s", err->text);
     else
         doctor_find(f, DOCTOR_OK, "%s: %zu handlers", path, h->count);
-    if (h)
-        handlers_free(h);
+    for (size_t at = 0; h && (lone = handlers_unfollowed(h, &at));)
+        doctor_find(f, DOCTOR_WARN, "%s:%u: on_failed: no handler here serves %s", path, lone->line,
+                    lone->on_failed);
+    handlers_free(h);
     return 0;
 }

@@ -71,7 +71,8 @@ const char *history_nearest(const char *event)
     return text_nearest(event, names, NAME_COUNT);
 }
 
-bool history_wants(const struct history_ask *ask, const char *event)
+/* Whether it is one of those asked for. */
+static bool wants(const struct history_ask *ask, const char *event)
 {
     size_t len = strlen(event);
     for (size_t i = 0; ask->acts && i < FIRST_ACT; i++)
@@ -89,7 +90,7 @@ void history_keep(struct history *h, const struct history_ask *ask)
 {
     size_t kept = 0;
     for (size_t i = 0; i < h->count; i++) {
-        if (history_wants(ask, h->lines[i].event))
+        if (wants(ask, h->lines[i].event))
             h->lines[kept++] = h->lines[i];
         else
             event_store_done(&h->lines[i], 1);
@@ -284,12 +285,12 @@ int history_read(struct db *db, const struct history_ask *ask, struct history *r
 
     if (rc == 0)
         rc = read_events(db, &w, true, &calls_at, err);
-    if (rc == 0 && !ask->who_glob && history_wants(ask, "failed"))
+    if (rc == 0 && !ask->who_glob && wants(ask, "failed"))
         rc = failure_list(db, &lately, take_failure, &w, &failures_at, err);
     end_minute(&w);
     if (rc == 0 && !ask->who_glob &&
-        (history_wants(ask, "started") || history_wants(ask, "done") ||
-         history_wants(ask, "expired")))
+        (wants(ask, "started") || wants(ask, "done") ||
+         wants(ask, "expired")))
         rc = read_minutes(db, &w, err);
     history_keep(ret, ask);
     if (ret->count)

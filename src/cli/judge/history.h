@@ -34,9 +34,8 @@ struct history {
 /* Blocks on the database. Free *ret with history_done, also after an error. */
 int history_read(struct db *db, const struct history_ask *ask, struct history *ret, struct err *err)
     __attribute__((warn_unused_result));
-/* Whether an event is a known one, and one of those asked for. */
+/* Whether there is such an event. */
 bool history_knows(const char *event, size_t len);
-bool history_wants(const struct history_ask *ask, const char *event);
 /* Drops the lines that were not asked for. history_read has done so. */
 void history_keep(struct history *h, const struct history_ask *ask);
 /* The name that may have been meant; NULL: none is near. */

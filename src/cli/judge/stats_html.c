@@ -154,6 +154,8 @@ static void put_cards(struct buf *b, const struct stats *s)
     put_count_card(b, "done", sum->done, false, false);
     put_count_card(b, "retried", sum->retried, false, false);
     put_count_card(b, "failed", sum->failed, false, true);
+    if (sum->expired)
+        put_count_card(b, "expired", sum->expired, false, true);
     buf_str(b, "</ul>\n</section>\n");
 }
 
@@ -203,6 +205,8 @@ static void put_row(struct buf *b, const struct stats_page *p, const struct stat
         html_put_text(b, why);
         buf_str(b, "</small>");
     }
+    if (t->sum.expired)
+        buf_printf(b, "<small class=\"bad\">%" PRIu64 " expired</small>", t->sum.expired);
     buf_str(b, "</th><td>");
     if (t->steps)
         stats_plot_trend(b, s, t);

@@ -12,7 +12,6 @@
 #include "store/ask/why_store.h"
 
 #include <inttypes.h>
-#include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/param.h>

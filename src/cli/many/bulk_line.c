@@ -6,7 +6,6 @@
  */
 #include "cli/many/bulk_line.h"
 
-#include "base/text.h"
 #include "base/when_parse.h"
 #include "cli/show/csv.h"
 #include "cli/show/task_columns.h"

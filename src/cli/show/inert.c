@@ -3,11 +3,11 @@
  */
 #include "cli/show/inert.h"
 
+#include "base/buf.h"
 #include "base/text.h"
 #include "cli/show/out.h"
 
 #include <string.h>
-#include <sys/param.h>
 #include <unistd.h>
 
 /* How many bytes at the end of a text may be the beginning of a longer character. */
@@ -38,10 +38,16 @@ static void put_lines(struct buf *b, const char *p, size_t len)
     }
 }
 
-void inert_put(struct inert *s, struct buf *b, const char *p, size_t len)
+void inert_print(struct inert *s, const char *p, size_t len)
 {
     BUF_LOCAL struct buf joined = BUF_INIT;
+    struct buf b = BUF_INIT;
 
+    if (!isatty(STDOUT_FILENO)) {
+        buf_add(&b, p, len);
+        out_take(&b);
+        return;
+    }
     if (s->size) {
         buf_add(&joined, s->part, s->size);
         buf_add(&joined, p, len);
@@ -49,25 +55,9 @@ void inert_put(struct inert *s, struct buf *b, const char *p, size_t len)
         len = joined.len;
     }
     s->size = unfinished(p, len);
-    put_lines(b, p, len - s->size);
+    put_lines(&b, p, len - s->size);
     if (s->size)
         memcpy(s->part, p + len - s->size, s->size);
-}
-
-void inert_end(struct inert *s, struct buf *b)
-{
-    put_lines(b, s->part, s->size);
-    s->size = 0;
-}
-
-void inert_print(struct inert *s, const char *p, size_t len)
-{
-    struct buf b = BUF_INIT;
-
-    if (isatty(STDOUT_FILENO))
-        inert_put(s, &b, p, len);
-    else
-        buf_add(&b, p, len);
     out_take(&b);
 }
 
@@ -75,6 +65,7 @@ void inert_print_end(struct inert *s)
 {
     struct buf b = BUF_INIT;
 
-    inert_end(s, &b);
+    put_lines(&b, s->part, s->size);
+    s->size = 0;
     out_take(&b);
 }

@@ -5,8 +5,6 @@
 #ifndef DQ_CLI_SHOW_INERT_H
 #define DQ_CLI_SHOW_INERT_H
 
-#include "base/buf.h"
-
 #include <stddef.h>
 
 /* The beginning of a character whose rest comes with the next piece. All zero: none. */
@@ -14,12 +12,8 @@ struct inert {
     char part[4];
     size_t size;
 };
-/* Appends the next piece to b. */
-void inert_put(struct inert *s, struct buf *b, const char *p, size_t len);
-void inert_end(struct inert *s, struct buf *b); /* what is left */
-
 /* The next piece to stdout: made inert if that is a terminal, else as it is. */
 void inert_print(struct inert *s, const char *p, size_t len);
-void inert_print_end(struct inert *s);
+void inert_print_end(struct inert *s); /* what is left */
 
 #endif

@@ -111,10 +111,21 @@ static void check_late(struct finding *f, const struct check_values *v, const st
         add_problem(f, STATUS_CRITICAL, "%zu more tags are late", named - TAGS_NAMED);
 }
 
+/* Every live dqd that serves it, of which there is one. */
+static bool is_quiet(const struct fleet *fleet, const char *tag)
+{
+    bool quiet = fleet->quiet > 0;
+
+    for (size_t i = 0; quiet && i < fleet->count; i++)
+        quiet = fleet->dqds[i].quiet ||
+                fleet_dqd_serves(fleet, &fleet->dqds[i], tag, NULL) == FLEET_SERVES_NOT;
+    return quiet;
+}
+
 static void check_served(struct finding *f, const struct fleet *fleet, const struct tag_info *tags,
                          size_t count)
 {
-    size_t unserved = 0, resting = 0;
+    size_t unserved = 0, resting = 0, quiet = 0;
 
     for (size_t i = 0; fleet->alive && i < count; i++) {
         const struct tag_info *t = &tags[i];
@@ -127,6 +138,12 @@ static void check_served(struct finding *f, const struct fleet *fleet, const str
                 add_problem(f, STATUS_CRITICAL,
                             "%s has %s%" PRIu64 " due tasks, and no dqd serves it", t->tag,
                             t->due_sampled ? "about " : "", t->due);
+        } else if (is_quiet(fleet, t->tag)) {
+            if (quiet++ < TAGS_NAMED)
+                add_problem(f, STATUS_WARNING,
+                            "%s has due tasks, and every dqd that serves it is"
+                            " quiet: see dq unquiet",
+                            t->tag);
         } else if ((rest = fleet_rests(fleet, t->tag)) && resting++ < TAGS_NAMED) {
             add_problem(f, STATUS_WARNING, "%s %s: %s", t->tag, fleet_reasons[rest->reason],
                         rest->error ? rest->error : "its handler cannot be started");
@@ -134,6 +151,9 @@ static void check_served(struct finding *f, const struct fleet *fleet, const str
     }
     if (unserved > TAGS_NAMED)
         add_problem(f, STATUS_CRITICAL, "%zu more tags are served by none", unserved - TAGS_NAMED);
+    if (quiet > TAGS_NAMED)
+        add_problem(f, STATUS_WARNING, "%zu more tags are served by quiet dqds only",
+                    quiet - TAGS_NAMED);
     if (resting > TAGS_NAMED)
         add_problem(f, STATUS_WARNING, "%zu more tags rest, are refused or slow",
                     resting - TAGS_NAMED);
@@ -457,7 +477,8 @@ const struct cmd cmd_check = {
     .details =
         "Exits with 0 if all is well, 1 for a warning, 2 if it is critical, 3 if that is unknown. Always critical: no dqd is "
         "alive, or none serves a tag that has due tasks. A warning: a tag rests because its handler cannot be started, or "
-        "the server refuses to change its tasks, or takes long. Paused tags are not late.",
+        "the server refuses to change its tasks, or takes long, or every dqd that serves it is quiet. Paused "
+        "tags are not late.",
     CMD_OPTIONS(options, check_values),
     .level = CMD_NOTHING,
     .reads_only = true,

@@ -2,7 +2,6 @@
  * cmd_list.c - dq list: tasks as rows, streamed.
  */
 #include "base/text.h"
-#include "base/when.h"
 #include "cli/judge/fleet.h"
 #include "cli/line/none.h"
 #include "cli/line/option.h"

@@ -9,7 +9,6 @@
 
 #include "base/mem.h"
 #include "base/retry.h"
-#include "base/text.h"
 #include "base/when.h"
 #include "conf/handlers_load.h"
 #include "runner/rehearse.h"
@@ -18,7 +17,6 @@
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/param.h>
 
 #define EXIT_CANNOT_START 126
 #define EXIT_RETRY 75

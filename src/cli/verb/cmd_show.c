@@ -9,7 +9,6 @@
 #include "cli/line/verbs.h"
 #include "cli/show/task_columns.h"
 
-#include "base/json.h"
 #include "base/mem.h"
 #include "base/text.h"
 #include "store/ask/task_get.h"

@@ -9,7 +9,6 @@
 #include "store/db/columns.h"
 #include "store/row/sql.h"
 
-#include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 

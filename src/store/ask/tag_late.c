@@ -9,13 +9,11 @@
 #include "base/order.h"
 #include "base/when.h"
 #include "store/db/columns.h"
-#include "store/db/db_put.h"
 #include "store/row/sql.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/param.h>
 
 #define TAGS_AT_ONCE 100 /* in one statement */
 /* Tasks of a tag that are read if the first one was given a time in the past: so many times more

@@ -10,11 +10,9 @@
 #include "base/order.h"
 #include "store/ask/tag_late.h"
 #include "store/db/columns.h"
-#include "store/db/db_put.h"
 #include "store/fleet/tag_pause.h"
 #include "store/row/sql.h"
 
-#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 

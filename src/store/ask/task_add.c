@@ -26,9 +26,6 @@
 #define ADD_TRIES 3
 #define LIVE_TRIES 10 /* the task with the key may begin, end or appear each time */
 
-/* not id = id: MySQL 9.7 has error 1869 for that */
-#define KEEP_TAIL " ON DUPLICATE KEY UPDATE live = live"
-
 struct live {
     struct claim_ref ref;
     int status;
@@ -409,7 +406,7 @@ static int insert_some(struct db *db, const struct task_new *t, size_t n,
      * the statement does not need the UPDATE privilege. */
     bool counted = on_conflict == KEY_KEEP && rows > 1 && has & TASK_NEW_KEY;
     if (counted)
-        buf_str(&st.sql, KEEP_TAIL);
+        buf_str(&st.sql, TASK_NEW_KEEP);
     *ret_bad = 0;
     int rc = task_new_check_packet(db, &st, t, err);
     if (rc < 0)
@@ -446,7 +443,7 @@ static int add_all(struct db *db, const struct task_new *t, size_t n,
         rc = db_begin(db, err);
     if (rc < 0)
         goto out;
-    most = MIN(most, SQL_STATEMENT_BYTES) - sizeof KEEP_TAIL;
+    most = MIN(most, SQL_STATEMENT_BYTES) - sizeof TASK_NEW_KEEP;
     for (; rc == 0 && at < n; at += rows) {
         rows = 1;
         rc = singly ? blame(db, &t[at], rows, token, on_conflict, &end, &bad, err)

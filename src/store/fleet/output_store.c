@@ -9,7 +9,6 @@
 #include "store/row/sql.h"
 
 #include <inttypes.h>
-#include <sys/param.h>
 
 #define DROP_STEP 100
 /* The dqd of an attempt deletes its output itself within seconds. */

@@ -94,3 +94,20 @@ void claim_ref_put_ours(struct buf *sql, const struct claim_owner *owner,
     buf_str(sql, " AND ");
     claim_ref_put(sql, "", refs, count);
 }
+
+int claim_ref_lock(struct db *db, enum task_event event, const char *more,
+                   const struct claim_ref *refs, size_t count, struct claim_ref *ret,
+                   size_t *ret_count, struct err *err)
+{
+    struct buf sql = BUF_INIT;
+
+    buf_printf(&sql, "SELECT %s FROM dq_task FORCE INDEX (PRIMARY) WHERE ",
+               COLUMNS_SELECT(CLAIM_REF_COLUMNS));
+    sql_put_from(&sql, "", event);
+    buf_printf(&sql, "%s AND ", more);
+    claim_ref_put(&sql, "", refs, count);
+    buf_str(&sql, " FOR UPDATE");
+    int rc = claim_ref_read(db, &sql, ret, count, ret_count, err);
+    buf_done(&sql);
+    return rc;
+}

@@ -41,4 +41,10 @@ void claim_ref_put_ours(struct buf *sql, const struct claim_owner *owner,
 int claim_ref_read(struct db *db, const struct buf *sql, struct claim_ref *refs, size_t count,
                    size_t *ret_count, struct err *err) __attribute__((warn_unused_result));
 
+/* Locks those of refs that the event can meet (sql_put_from), of which `more` (" AND ..." or "") is
+ * true, and stores them in ret, which has room for all and may be refs. */
+int claim_ref_lock(struct db *db, enum task_event event, const char *more,
+                   const struct claim_ref *refs, size_t count, struct claim_ref *ret,
+                   size_t *ret_count, struct err *err) __attribute__((warn_unused_result));
+
 #endif

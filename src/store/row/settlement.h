@@ -23,6 +23,7 @@ struct settlement {
     const char *error;     /* NULL: none */
     const void *output;    /* the end of it; NULL: none */
     size_t output_size;
+    const char *on_failed; /* if it fails: the tag of a task to add (follow_up.h); NULL: none */
 };
 
 /* Least of max_allowed_packet for dqd: 5,000 ids with as many versions take 375 KB. */

@@ -68,6 +68,10 @@ void task_new_put_insert(struct buf *sql, unsigned has);
 size_t task_new_put_many(struct db_statement *st, const struct task_new *t, size_t n, unsigned has,
                          const unsigned char *token, size_t most);
 
+/* What follows the values if a row whose key a live task has is to be left out. Not id = id: MySQL
+ * 9.7 has error 1869 for that. */
+#define TASK_NEW_KEEP " ON DUPLICATE KEY UPDATE live = live"
+
 /* ERR_DATA if st, which stores t, is larger than the server takes. Asks for its limit only if st is
  * larger than every server takes. */
 int task_new_check_packet(struct db *db, const struct db_statement *st, const struct task_new *t,

@@ -8,7 +8,6 @@
 #include "store/db/columns.h"
 #include "store/db/db_put.h"
 #include "store/row/sql.h"
-#include "store/schema/schema.h"
 
 #include <inttypes.h>
 #include <stdio.h>

@@ -17,7 +17,6 @@
 #include "store/schema/schema_verify.h"
 
 #include <string.h>
-#include <sys/param.h>
 #include <time.h>
 
 #define LOCK_WAIT_MS 60000

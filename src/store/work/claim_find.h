@@ -31,6 +31,7 @@ struct claim_ask {
     bool steal_far_end;
     uint32_t max_attempts; /* for rows that have none */
     int64_t expires_ms;    /* after the due time, for rows that have no time; 0: never */
+    const char *on_failed; /* of the handler, for those that have expired; NULL: none */
     int64_t lease_ms;
     struct limit tag_limit; /* but for its pause */
     bool without_bodies;    /* load no bodies */
@@ -47,9 +48,9 @@ struct claim_ask {
 };
 /* What a claim found. */
 struct claim_seen {
-    size_t found; /* candidates */
+    size_t found;   /* candidates */
     size_t expired; /* tasks that would have been */
-    size_t lost;  /* of these: claimed by others first */
+    size_t lost;    /* of these: claimed by others first */
     /* the limit of the tag allowed none; LIMIT_LOCKED: it could not be read. Also after failures */
     enum limit_why held;
     size_t left; /* of these: would have needed a process, or bytes of bodies, too many */

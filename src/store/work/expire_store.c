@@ -8,6 +8,7 @@
 #include "store/db/db_put.h"
 #include "store/row/claim_ref.h"
 #include "store/row/sql.h"
+#include "store/work/follow_up.h"
 
 #include <sys/param.h>
 
@@ -76,11 +77,20 @@ static int expire_rows(void *arg, const size_t *at, size_t n, struct err *err)
 {
     struct expiring *x = arg;
     struct claim_ref refs[ROWS_STEP];
+    struct follow_up wanted[ROWS_STEP];
     struct buf sql = BUF_INIT;
     uint64_t rows = 0;
+    const bool follow = x->ask->on_failed;
+    int rc = follow ? db_begin(x->db, err) : 0;
 
+    if (rc < 0)
+        return rc;
     for (size_t i = 0; i < n; i++)
         refs[i] = x->refs[at[i]];
+    if (follow) /* a task is added for exactly those that are cancelled here */
+        rc = claim_ref_lock(x->db, TASK_EXPIRE, "", refs, n, refs, &n, err);
+    if (rc < 0 || !n)
+        return follow ? db_end(x->db, rc, err) : rc;
     buf_str(&sql, "UPDATE dq_task FORCE INDEX (PRIMARY) SET expires_time = ");
     sql_put_expires(&sql, "", x->ask->expires_ms);
     buf_str(&sql,
@@ -91,8 +101,14 @@ static int expire_rows(void *arg, const size_t *at, size_t n, struct err *err)
     sql_put_from(&sql, "", TASK_EXPIRE);
     buf_str(&sql, " AND ");
     claim_ref_put(&sql, "", refs, n);
-    int rc = db_exec(x->db, &sql, &rows, err);
-    x->cancelled += rows;
+    rc = db_exec(x->db, &sql, &rows, err);
+    for (size_t i = 0; i < n; i++)
+        wanted[i] = (struct follow_up){refs[i].id, x->ask->on_failed};
+    if (rc == 0 && follow)
+        rc = MIN(follow_up_add(x->db, wanted, n, refs, n, err), 0);
+    if (follow)
+        rc = db_end(x->db, rc, err);
+    x->cancelled += rc < 0 ? 0 : rows;
     buf_done(&sql);
     return rc;
 }

@@ -11,6 +11,7 @@
 #include "store/fleet/output_store.h"
 #include "store/row/sql.h"
 #include "store/row/task_read.h"
+#include "store/work/follow_up.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
@@ -208,23 +209,16 @@ static int take_event(struct db *db, enum task_event event, const struct claim_r
 /* Stores in taken[] those of refs that were taken back. They are locked first, so that exactly
  * these rows are recorded and changed. */
 static int take_back_rows(struct db *db, enum task_event event, const struct claim_ref *refs,
-                          size_t n, bool drop_stale, struct claim_ref *taken, size_t *ret_taken,
-                          struct err *err)
+                          const struct follow_up *wanted, size_t n, bool drop_stale,
+                          struct claim_ref *taken, size_t *ret_taken, struct err *err)
 {
-    struct buf sql = BUF_INIT;
     size_t count = 0;
     uint64_t rows = 0;
 
     int rc = db_begin(db, err);
     if (rc < 0)
         return rc;
-    buf_printf(&sql, "SELECT %s FROM dq_task FORCE INDEX (PRIMARY) WHERE ",
-               COLUMNS_SELECT(CLAIM_REF_COLUMNS));
-    sql_put_from(&sql, "", event);
-    buf_str(&sql, " AND " SQL_LEASE_ENDED " AND ");
-    claim_ref_put(&sql, "", refs, n);
-    buf_str(&sql, " FOR UPDATE");
-    rc = claim_ref_read(db, &sql, taken, n, &count, err);
+    rc = claim_ref_lock(db, event, " AND " SQL_LEASE_ENDED, refs, n, taken, &count, err);
     if (rc == 0 && count && drop_stale)
         rc = attempt_store_drop_stale(db, taken, count, err);
     if (rc == 0 && count)
@@ -233,10 +227,11 @@ static int take_back_rows(struct db *db, enum task_event event, const struct cla
         rc = take_event(db, event, taken, count, false, &rows, err);
     if (rc == 0 && rows < count)
         rc = take_event(db, event, taken, count, true, &rows, err);
+    if (rc == 0)
+        rc = MIN(follow_up_add(db, wanted, n, taken, count, err), 0);
     rc = db_end(db, rc, err);
     if (rc == 0)
         *ret_taken = count;
-    buf_done(&sql);
     return rc;
 }
 
@@ -263,6 +258,7 @@ struct taking {
     enum lease_end end;
     const struct claim_ref *refs;
     const size_t *index; /* of each of refs, in the caller's array */
+    const char *const *on_failed;
     bool *taken;
 };
 
@@ -275,16 +271,20 @@ static int take_rows(void *arg, const size_t *at, size_t n, struct err *err)
 {
     struct taking *w = arg;
     struct claim_ref refs[TAKE_BACK_STEP] = {{0, 0}}, taken[TAKE_BACK_STEP];
+    struct follow_up wanted[TAKE_BACK_STEP];
     size_t count = 0;
 
-    for (size_t i = 0; i < n; i++)
+    for (size_t i = 0; i < n; i++) {
         refs[i] = w->refs[at[i]];
+        wanted[i] =
+            (struct follow_up){refs[i].id, w->on_failed ? w->on_failed[w->index[at[i]]] : NULL};
+    }
     if (w->end == LEASE_CUT)
         return cut_rows(w->db, refs, n, err);
     enum task_event event = w->end == LEASE_GIVE_UP ? TASK_GIVE_UP : TASK_TAKE_BACK;
-    int rc = take_back_rows(w->db, event, refs, n, false, taken, &count, err);
+    int rc = take_back_rows(w->db, event, refs, wanted, n, false, taken, &count, err);
     if (rc == ERR_DUPLICATE)
-        rc = take_back_rows(w->db, event, refs, n, true, taken, &count, err);
+        rc = take_back_rows(w->db, event, refs, wanted, n, true, taken, &count, err);
     for (size_t i = 0; i < n; i++)
         for (size_t k = 0; rc == 0 && k < count; k++)
             if (taken[k].id == refs[i].id)
@@ -293,8 +293,8 @@ static int take_rows(void *arg, const size_t *at, size_t n, struct err *err)
 }
 
 int lease_store_take_back(struct db *db, const struct task_array *expired,
-                          const enum lease_end *ends, bool careful, bool *taken,
-                          struct rows_faults *faults, struct err *err)
+                          const enum lease_end *ends, const char *const *on_failed, bool careful,
+                          bool *taken, struct rows_faults *faults, struct err *err)
 {
     struct claim_ref refs[TAKE_BACK_STEP];
     size_t index[TAKE_BACK_STEP];
@@ -303,7 +303,7 @@ int lease_store_take_back(struct db *db, const struct task_array *expired,
     for (size_t i = 0; i < expired->count; i++)
         taken[i] = false;
     for (enum lease_end end = LEASE_TAKE_BACK; end <= LEASE_CUT; end++) {
-        struct taking w = {db, end, refs, index, taken};
+        struct taking w = {db, end, refs, index, on_failed, taken};
         for (size_t i = 0, n = 0; rc == 0 && i < expired->count; i++) {
             size_t before = faults ? faults->count : 0;
             if (ends[i] == end) {

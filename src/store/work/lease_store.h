@@ -44,10 +44,11 @@ enum lease_end {
 /* Ends them as ends[i] says; a task that is taken back or given up gets its row of dq_attempt
  * (lease-expired), and taken[i] is set if status,
  * version and the ended lease were still as listed; other rows are left alone. In transactions of
- * at most 100 tasks. faults, careful: as rows_run. */
+ * at most 100 tasks. on_failed: of each that is given up, the tag of a task to add (follow_up.h),
+ * or NULL; NULL: none. faults, careful: as rows_run. */
 int lease_store_take_back(struct db *db, const struct task_array *expired,
-                          const enum lease_end *ends, bool careful, bool *taken,
-                          struct rows_faults *faults, struct err *err)
+                          const enum lease_end *ends, const char *const *on_failed, bool careful,
+                          bool *taken, struct rows_faults *faults, struct err *err)
     __attribute__((warn_unused_result));
 
 #endif

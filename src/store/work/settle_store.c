@@ -19,6 +19,7 @@
 #include "store/fleet/attempt_store.h"
 #include "store/row/settlement.h"
 #include "store/row/sql.h"
+#include "store/work/follow_up.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
@@ -394,6 +395,7 @@ static int settle_recorded(struct db *db, const struct claim_owner *owner, const
 {
     struct buf sql = BUF_INIT;
     struct claim_ref ours[ROWS_STEP];
+    struct follow_up wanted[ROWS_STEP];
     size_t count = 0;
     uint64_t rows;
 
@@ -410,7 +412,11 @@ static int settle_recorded(struct db *db, const struct claim_owner *owner, const
         rc = record_attempts(db, owner, b, history_all, drop_stale, err);
     for (unsigned event = 0; rc == 0 && count && event < TASK_EVENT_COUNT; event++)
         rc = settle_event(db, owner, b, (enum task_event)event, &rows, again, err);
-    rc = db_end(db, rc, err);
+    for (size_t i = 0; i < b->count; i++)
+        wanted[i] = (struct follow_up){b->rows[i]->id, b->rows[i]->on_failed};
+    int added = rc == 0 ? follow_up_add(db, wanted, b->count, ours, count, err) : 0;
+    *again |= added > 0;
+    rc = db_end(db, MIN(rc, added), err);
     if (rc < 0)
         return rc;
     if (count < b->count)
@@ -427,7 +433,7 @@ struct settling {
     const struct settlement *s;
     bool *applied;
     bool recorded, history_all;
-    bool again; /* tasks are pending because they were added again */
+    bool again; /* tasks are pending because they were added, or added again */
 };
 
 static uint64_t settling_id(const void *arg, size_t i)

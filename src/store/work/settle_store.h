@@ -23,8 +23,9 @@
  * before a TRUNCATE or a partial restore, and is replaced.
  *
  * A task that was added again while it ran (again_time) gets the body that was added, and becomes
- * pending instead of done or failed: then 1 is returned, otherwise 0. A task without costs nothing;
- * those with are settled by a statement of their own.
+ * pending instead of done or failed. A task without costs nothing; those with are settled by a
+ * statement of their own. For one that has failed, a task is added if on_failed is set. Returns 1
+ * if some tasks were added, or added again, otherwise 0.
  *
  * faults, careful: as rows_run. Those in *faults are not applied. */
 int settle_store_settle(struct db *db, const struct claim_owner *owner, const struct settlement *s,

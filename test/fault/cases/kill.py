@@ -22,15 +22,14 @@ class Producer(threading.Thread):
         self.failure = None
         self.start()
 
+    def line(self):
+        return self.t.line(in_ms=self.rng.randrange(0, 500), words=f"ms={self.rng.randrange(1, 60)}")
+
     def run(self):
         try:
             while self.left > 0:
                 n = min(self.chunk, self.left)
-                tasks = [
-                    self.t.line(in_ms=self.rng.randrange(0, 500), words=f"ms={self.rng.randrange(1, 60)}")
-                    for _ in range(n)
-                ]
-                if self.t.add_lines(tasks, status=(0, 69, 75)):
+                if self.t.add_lines([self.line() for _ in range(n)], status=(0, 69, 75)):
                     self.left -= n
                 else:
                     self.refused += n

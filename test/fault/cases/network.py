@@ -13,7 +13,7 @@ from harness.trial import Failed
 CUTS = ("cut-before", "cut-after", "cut-late")
 
 
-def _cut_rules(statement, n, chance=1.0):
+def cut_rules(statement, n, chance=1.0):
     """n cuts at a statement: a third before it is sent, a third after it was executed, a third so that it arrives
     long after the client has continued."""
     return [Rule(statement, action, chance, most=(n + 2 - i) // 3, seconds=0.15) for i, action in enumerate(CUTS)]
@@ -35,11 +35,12 @@ class Mixed:  # pylint: disable=too-few-public-methods
         for rule in [self.row] if self.row else rng.sample(self.rules, len(self.rules)):
             if rule.takes(sql, rng):
                 self.row = rule if self.spare else None
-                self.action, self.number, self.seconds, self.statement = (
+                self.action, self.number, self.seconds, self.statement, self.refuse = (
                     rule.action,
                     rule.number,
                     rule.seconds,
                     rule.statement,
+                    rule.refuse,
                 )
                 return True
         return False
@@ -49,7 +50,7 @@ def _cut_daemon(t, statement, wanted, more, spare=0, chance=0.4, **settings):
     """Cuts each dqd's connection at a statement until that has happened often enough; more() adds tasks. No task may
     be repeated."""
     dqds = 6 if t.full else 2
-    rules = _cut_rules(statement, wanted, chance)
+    rules = cut_rules(statement, wanted, chance)
     for n in range(dqds):
         proxy = t.proxy()
         proxy.rules = [Mixed(rules, spare)]
@@ -95,7 +96,7 @@ def cut_settle_failures(t):
     wanted = t.often(12)
     proxy = t.proxy()
     t.configure(proxy.settings(), lease="10s", claim_batch=5)
-    rules = _cut_rules("settle", wanted // 2, 0.2) + _cut_rules("commit", wanted - wanted // 2, 0.2)
+    rules = cut_rules("settle", wanted // 2, 0.2) + cut_rules("commit", wanted - wanted // 2, 0.2)
     proxy.rules = [Mixed(rules)]
     for _ in range(6 if t.full else 2):
         t.dqd()

@@ -176,7 +176,7 @@ MAY_NOT = {
         "DROP TABLE dq_task",
         "TRUNCATE dq_task",
         "CREATE INDEX a ON dq_task (tag)",
-        "INSERT INTO dq_task (tag) VALUES ('t')",
+        "INSERT INTO dq_task (tag, status) VALUES ('t', 1)",
         "UPDATE dq_meta SET value = 0",
     ),
     "owner": ("DROP TABLE dq_task", "DROP TABLE dq_attempt"),
@@ -234,8 +234,11 @@ def grants(t):
     t.expect(
         done.returncode == 77 and t.count("status = 0") == 20, f"dqd as producer: {done.returncode} {done.stderr}"
     )
+    t.handlers({"t": "", "fails": {"run": "exit 65", "on_failed": "t"}})
+    t.add_lines([t.line("fails", key=False)], ini=inis["producer"])
     t.dqd(ini=inis["worker"])
     t.wait_finished()
     Oracle(t).check()
+    t.expect(t.count("task_key LIKE 'failed-%' AND status = 1") == 1, "no task of on_failed was done")
     for account in ACCOUNTS:
         t.sql(f"DROP USER dq_{account}@localhost")
