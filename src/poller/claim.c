@@ -183,7 +183,8 @@ static void claim_worked(struct claims *claims, struct tag_state *t, struct task
     care_slow(t);
 }
 
-/* When the live tasks are on their way. One that is behind the first rows comes to the front. */
+/* When the live tasks are on their way. Looks for others, too: a claim meets few if few may start.
+ */
 static int expire(struct claims *claims, struct tag_state *t, const struct claim_ask *ask,
                   struct err *err)
 {
@@ -234,6 +235,7 @@ static int claim(struct claims *claims, const struct look_step *s, struct err *e
         .before = lose_overtaken,
         .before_arg = claims};
     struct rows_faults faults = {0};
+    struct claim_expired expired;
     uint64_t *aside;
     struct claim_seen saw;
     int64_t sent_us = when_steady_us();
@@ -242,6 +244,7 @@ static int claim(struct claims *claims, const struct look_step *s, struct err *e
     claims->overtook = false;
     ask.aside_count = aside_ids(&t->aside, sent_us, &aside);
     ask.aside = aside;
+    ask.expired = &expired;
     ask.skip_locked = t->aside.count >= ASIDE_MANY;
     ask.without_bodies = sent_us < t->bare_us;
     ask.without_long = claims->flight->renewing;

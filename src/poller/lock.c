@@ -49,51 +49,44 @@ static char *home_dir(void)
 
 /* The same for all processes of the account, however they were started: $XDG_RUNTIME_DIR, which
  * cron does not set, is none. */
-static int choose_dir(char **ret, struct err *err)
+/* NULL: failed. */
+static char *choose_dir(struct err *err)
 {
     const char *given = getenv("RUNTIME_DIRECTORY");
     char *dir;
 
     if (given && given[0] == '/')
-        dir = mem_dup(given, strcspn(given, ":"));
-    else if (geteuid() == 0)
-        dir = mem_strdup("/run");
-    else if (is_private("/run/dq"))
-        dir = mem_strdup("/run/dq");
-    else if (!(dir = home_dir())) {
-        dir = mem_printf("/tmp/dqd-%u", (unsigned)geteuid());
-        (void)mkdir(dir, 0700);
-        if (!is_private(dir)) {
-            err_set(
-                err, ERR_SYSTEM,
-                "no directory for the lock file: %s is not this account's alone; set [dqd] lock_file",
-                dir);
-            free(dir);
-            return ERR_SYSTEM;
-        }
-    }
-    *ret = dir;
-    return 0;
+        return mem_dup(given, strcspn(given, ":"));
+    if (geteuid() == 0 || is_private("/run/dq"))
+        return mem_strdup(geteuid() == 0 ? "/run" : "/run/dq");
+    if ((dir = home_dir()))
+        return dir;
+    dir = mem_printf("/tmp/dqd-%u", (unsigned)geteuid());
+    (void)mkdir(dir, 0700);
+    if (is_private(dir))
+        return dir;
+    err_set(err, ERR_SYSTEM,
+            "no directory for the lock file: %s is not this account's alone; set [dqd] lock_file",
+            dir);
+    free(dir);
+    return NULL;
 }
 
-static int choose_path(const struct conf *conf, char **ret, struct err *err)
+static char *choose_path(const struct conf *conf, struct err *err)
 {
     char host[256] = ""; /* other hosts may share the home */
-    MEM_LOCAL char *dir = NULL;
     const char *const parts[] = {conf->path, conf->mysql.database, host};
     uint64_t h = TEXT_HASH_INIT;
 
-    if (conf->dqd.lock_file[0]) {
-        *ret = mem_strdup(conf->dqd.lock_file);
-        return 0;
-    }
-    if (choose_dir(&dir, err) < 0)
-        return err->code;
+    if (conf->dqd.lock_file[0])
+        return mem_strdup(conf->dqd.lock_file);
+    MEM_LOCAL char *dir = choose_dir(err);
+    if (!dir)
+        return NULL;
     (void)gethostname(host, sizeof host - 1);
     for (size_t i = 0; i < sizeof parts / sizeof parts[0]; i++)
         h = text_hash(h, parts[i], strlen(parts[i]) + 1);
-    *ret = mem_printf("%s/dqd-%u-%016" PRIx64 ".lock", dir, (unsigned)geteuid(), h);
-    return 0;
+    return mem_printf("%s/dqd-%u-%016" PRIx64 ".lock", dir, (unsigned)geteuid(), h);
 }
 
 static int busy(int fd, const char *path, struct err *err)
@@ -111,12 +104,12 @@ static int busy(int fd, const char *path, struct err *err)
 
 int lock_take(const struct conf *conf, int *ret_fd, struct err *err)
 {
-    MEM_LOCAL char *path = NULL;
+    MEM_LOCAL char *path = choose_path(conf, err);
     char pid[32];
     struct stat st;
     int rc = 0, fd;
 
-    if (choose_path(conf, &path, err) < 0)
+    if (!path)
         return err->code;
     fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK, 0600);
     if (fd < 0)
@@ -164,12 +157,12 @@ static int check_directory(const char *path, struct err *err)
 
 int lock_check(const struct conf *conf, struct err *err)
 {
-    MEM_LOCAL char *path = NULL;
+    MEM_LOCAL char *path = choose_path(conf, err);
     struct stat st;
-    int rc = choose_path(conf, &path, err);
+    int rc = 0;
 
-    if (rc < 0)
-        return rc;
+    if (!path)
+        return err->code;
     if (lstat(path, &st) != 0)
         rc = check_directory(path, err);
     else if (!S_ISREG(st.st_mode))

@@ -41,6 +41,11 @@ static void errors_have_classes_and_say_no_data(void **state)
          true},
         {"SIGNAL SQLSTATE 'HY000' SET MYSQL_ERRNO = 1114, MESSAGE_TEXT = 'secret'", ERR_UNAVAILABLE,
          true},
+        {"SIGNAL SQLSTATE 'HY000' SET MYSQL_ERRNO = 1114, MESSAGE_TEXT = 'The table ''a'' is full'",
+         ERR_CONFIG, true},
+        {"SIGNAL SQLSTATE 'HY000' SET MYSQL_ERRNO = 1114, MESSAGE_TEXT ="
+         " 'The table ''dq_task'' is full'",
+         ERR_UNAVAILABLE, true},
         {"SIGNAL SQLSTATE 'HY000' SET MYSQL_ERRNO = 1290, MESSAGE_TEXT = 'secret --read-only'",
          ERR_UNAVAILABLE, false},
         {"SIGNAL SQLSTATE 'HY000' SET MYSQL_ERRNO = 1792, MESSAGE_TEXT = 'secret'", ERR_UNAVAILABLE,

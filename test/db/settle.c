@@ -258,7 +258,8 @@ static void a_locked_table_is_tried_once(void **state)
     task_array_done(&won);
 }
 
-/* A table that is missing is a row's affair if only a trigger asks for it, and else that of all. */
+/* A table that is missing, or full, is a row's affair if only a trigger needs it, else that of all.
+ */
 static void a_trigger_that_fails_for_a_row_costs_that_row(void **state)
 {
     enum { N = 4 };
@@ -284,6 +285,13 @@ static void a_trigger_that_fails_for_a_row_costs_that_row(void **state)
         assert_int_equal(number(db, "SELECT COUNT(*) FROM dq_task WHERE status = 2"), N - 1);
         rows_faults_done(&faults);
     }
+    as_root("DROP TRIGGER dq_asks");
+    as_root("CREATE TRIGGER dq_asks AFTER UPDATE ON dq_task FOR EACH ROW SIGNAL SQLSTATE 'HY000'"
+            " SET MYSQL_ERRNO = 1114, MESSAGE_TEXT = 'The table ''audit'' is full'");
+    ok(settle_store_settle(db, &a, s + 2, 1, false, false, applied, &faults, &err));
+    assert_int_equal(faults.count, 1);
+    assert_non_null(strstr(faults.items[0].err.text, "The table 'audit' is full"));
+    rows_faults_done(&faults);
     as_root("DROP TRIGGER dq_asks");
     as_root("RENAME TABLE dq_attempt TO dq_away");
     assert_int_equal(settle_store_settle(db, &a, s + 2, 1, false, false, applied, &faults, &err),

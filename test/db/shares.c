@@ -3,6 +3,7 @@
 #include "store/fleet/event_store.h"
 #include "store/fleet/poller_store.h"
 #include "store/row/sql.h"
+#include "store/work/expire_store.h"
 
 #include <inttypes.h>
 
@@ -40,6 +41,36 @@ static void shares_are_preferred_and_overdue_ones_stolen(void **state)
 }
 
 /* A cluster hands out ids in steps of its size: nobody may get all of them, or none. */
+/* However many live tasks of another share are before it. */
+static void an_expired_task_that_a_claim_has_met_is_cancelled(void **state)
+{
+    struct claim_owner a = owner('a');
+    struct claim_ask ask = plain_ask;
+    struct claim_expired expired;
+    struct peek_floor floor = {0};
+    struct task_array won = {0};
+    struct buf share = BUF_INIT;
+    struct claim_seen saw;
+    uint64_t count = 0;
+    (void)state;
+    for (int i = 0; i < 40; i++)
+        add("t", NULL, -1000);
+    sql_put_share(&share, "", 2);
+    int64_t id = number(db, "SELECT MAX(id) FROM dq_task WHERE %s = 0", share.data);
+    run(db, "DELETE FROM dq_task WHERE %s = 0 AND id <> %" PRId64, share.data, id);
+    run(db, "UPDATE dq_task SET expires_time = expected_time WHERE id = %" PRId64, id);
+    ask.shares = 2;
+    ask.steal_after_ms = 3600000;
+    ask.expired = &expired;
+    ok(claim_store_claim(db, &a, &ask, &won, &saw, NULL, &err));
+    assert_int_equal(saw.expired, 1);
+    ok(expire_store_cancel(db, &ask, 5, &floor, &count, NULL, &err));
+    assert_int_equal(count, 1);
+    assert_int_equal(number(db, "SELECT id FROM dq_task WHERE status = 4"), id);
+    buf_done(&share);
+    task_array_done(&won);
+}
+
 static void shares_are_even_whatever_the_step_of_ids(void **state)
 {
     static const unsigned steps[] = {1, 2, 3, 4, 8, 10};
@@ -214,6 +245,7 @@ static void a_poller_reports_the_loss_of_others_only(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup(an_expired_task_that_a_claim_has_met_is_cancelled, harness_setup),
         cmocka_unit_test_setup(shares_are_preferred_and_overdue_ones_stolen, harness_setup),
         cmocka_unit_test(shares_are_even_whatever_the_step_of_ids),
         cmocka_unit_test(every_id_has_a_share),

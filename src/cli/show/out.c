@@ -248,11 +248,14 @@ static int columns_find(struct out *o, const struct out_table *t, const char *na
 
 static int columns_choose(struct out *o, const struct out_table *t, struct err *err)
 {
-    const char *names = t->names ? t->names : o->style.format == OUT_TABLE ? t->shown : NULL;
-    size_t all = o->style.format == OUT_ID ? 1 : names ? 0 : t->count;
-    for (size_t i = 0; i < all; i++)
+    bool id = o->style.format == OUT_ID;
+    const char *names = id                             ? NULL
+                        : t->names                     ? t->names
+                        : o->style.format == OUT_TABLE ? t->shown
+                                                       : NULL;
+    for (size_t i = 0; !names && i < (id ? 1 : t->count); i++)
         add_column(o, &t->columns[i]);
-    for (size_t len; !all; names += len + 1) {
+    for (size_t len; names; names += len + 1) {
         len = strcspn(names, ",");
         int rc = columns_find(o, t, names, len, err);
         if (rc < 0 || names[len] == '\0')

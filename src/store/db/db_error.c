@@ -115,7 +115,7 @@ static const struct fault faults[] = {
     {1461, ERR_UNAVAILABLE, KEEP,
      "the server has no prepared statement left: raise its max_prepared_stmt_count"}, /* ER_MAX_PREPARED_STMT_COUNT_REACHED */
     /* ER_AUTOINC_READ_FAILED */
-    {1467, ERR_TRANSIENT, KEEP, "the table's next id cannot be read: try again, unless its AUTO_INCREMENT is used up"},
+    {1467, ERR_TRANSIENT, KEEP, "no next id: another session locks it (try again), or the table's AUTO_INCREMENT is used up"},
     {1524, ERR_DENIED, DROP | SERVER_TEXT, GRANTS},                                          /* ER_PLUGIN_IS_NOT_LOADED */
     {1534, ERR_UNAVAILABLE, SERVER_TEXT, ERROR_LOG},                                         /* ER_BINLOG_ROW_LOGGING_FAILED */
     {1598, ERR_UNAVAILABLE, SERVER_TEXT, ERROR_LOG},                                         /* ER_BINLOG_LOGGING_IMPOSSIBLE */
@@ -344,15 +344,29 @@ static unsigned before_tls(unsigned number, const char **text)
     return theirs;
 }
 
+/* A table that is not dq's, nor a temporary one, is full: a trigger's, and it may have a limit of
+ * its own. */
+static bool other_is_full(unsigned number, const char *text)
+{
+    static const char before[] = "The table '";
+    const char *name = text + strlen(before);
+
+    return number == 1114 && !strncmp(text, before, strlen(before)) && !strchr("#(./\\", *name) &&
+           strncmp(name, "dq_", 3) != 0;
+}
+
 int db_error_set(struct err *err, unsigned number, const char *server_text, const char *at,
                  bool *ret_drop)
 {
+    static const struct fault full = {1114, ERR_CONFIG, SERVER_TEXT, "make room in it"};
     char shown[TEXT_SIZE];
 
     /* 1290 names an option: read_only, which may pass, or another */
     const struct fault *f =
         number == 1290 && !strstr(server_text, "read") ? NULL : fault_find(number);
     *ret_drop = f ? (f->flags & DROP) != 0 : false;
+    if (other_is_full(number, server_text))
+        f = &full;
     if (f ? f->flags & SERVER_TEXT : quotes_names_only(number))
         snprintf(shown, sizeof shown, "%s", server_text);
     else

@@ -75,6 +75,15 @@ static void put_select(struct buf *sql, const struct claim_ask *ask, bool next,
                (int)status);
 }
 
+bool claim_find_expire(struct claim_expired *e, const struct claim_ask *ask,
+                       const struct claim_ref *ref, size_t body_size)
+{
+    if (e->count == ROWS_STEP || !rows_take(&e->bytes, rows_weight(body_size, ask->row_us)))
+        return false;
+    e->refs[e->count++] = *ref;
+    return true;
+}
+
 /* saw NULL: tasks that run, whose time has come. next: the statement returns the row about the next
  * task, too. */
 struct claimed {
@@ -96,12 +105,17 @@ static int read_claimed(const struct db_rows *r, void *arg, struct err *err)
         x->saw->late_us = x->saw->now_us + db_i64(r, NEXT_SPENT, 0);
         return 0;
     }
-    if (x->saw && db_u64(r, EXPIRED_COLUMN) == 1) {
-        x->saw->expired++;
-        return 0;
-    }
     struct task *t = task_array_add(x->to);
     task_read(r, CLAIM_COLUMNS, t);
+    if (x->saw && db_u64(r, EXPIRED_COLUMN) == 1) {
+        x->saw->expired++;
+        if (x->ask->expired)
+            claim_find_expire(x->ask->expired, x->ask, &(struct claim_ref){t->id, t->version},
+                              t->body_size);
+        task_done(t);
+        x->to->count--;
+        return 0;
+    }
     t->update_at = db_time(r, MOVED_COLUMN);
     t->late_from_at = task_late_from(t);
     if (t->expires_at == TASK_TIME_NONE && x->ask->expires_ms)
@@ -221,6 +235,8 @@ static int find_own(struct db *db, const struct claim_ask *ask, size_t limit,
 int claim_find_due(struct db *db, const struct claim_ask *ask, size_t limit,
                    struct task_array *found, struct claim_seen *ret, struct err *err)
 {
+    if (ask->expired)
+        ask->expired->count = ask->expired->bytes = 0;
     int rc = find_own(db, ask, limit, found, ret, err);
 
     if (rc == 0 && ask->shares > 1 &&

@@ -11,9 +11,16 @@
 #include "base/limit.h"
 #include "base/task.h"
 #include "store/db/db.h"
+#include "store/row/claim_ref.h"
+#include "store/row/rows.h"
 #include "store/row/task_array.h"
 #include "store/work/peek_store.h"
 
+/* Expired tasks that are to be cancelled, as many as one statement may change. */
+struct claim_expired {
+    struct claim_ref refs[ROWS_STEP];
+    size_t count, bytes;
+};
 struct claim_ask {
     const char *tag;
     size_t limit; /* the most tasks to claim */
@@ -42,6 +49,7 @@ struct claim_ask {
     bool skip_locked;
     const uint64_t *aside; /* ids to leave out */
     size_t aside_count;
+    struct claim_expired *expired; /* NULL, or gets those that the claim meets */
     /* NULL, or called with the candidates before they are claimed */
     void (*before)(void *arg, struct task_array *found);
     void *before_arg;
@@ -69,6 +77,9 @@ void claim_find_put(struct buf *sql, const char *tag, size_t limit);
 
 /* The others are private to src/store. */
 
+/* Adds one whose body has this size; false: it is for another statement. */
+bool claim_find_expire(struct claim_expired *e, const struct claim_ask *ask,
+                       const struct claim_ref *ref, size_t body_size);
 /* Appends up to `limit` candidates to found: of our share, then, if it has too few, of the one to
  * steal from, each with its company_most. Sets *ret, which is {0} before, except for `lost` and
  * `left`. Bodies are as claim_store_claim has them. */

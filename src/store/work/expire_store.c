@@ -18,8 +18,8 @@ enum { SEEN_COLUMNS(COLUMNS_NAME) SEEN_EXPIRED, SEEN_COUNT };
 struct expiring {
     struct db *db;
     const struct claim_ask *ask;
-    struct claim_ref refs[ROWS_STEP];
-    size_t count, bytes; /* of those that have expired */
+    struct claim_expired all;
+    size_t met; /* of these: by the claim */
     size_t seen;
     bool more; /* the bodies of those behind are for the next statement */
     struct peek_floor last;
@@ -30,14 +30,15 @@ static int see(const struct db_rows *r, void *arg, struct err *err)
 {
     struct expiring *x = arg;
     const struct claim_ref ref = {db_u64(r, CLAIM_REF_ID), db_u64(r, CLAIM_REF_VERSION)};
-    size_t size = db_is_null(r, SEEN_SIZE) ? SIZE_MAX : db_u64(r, SEEN_SIZE);
+    size_t size = db_is_null(r, SEEN_SIZE) ? SIZE_MAX : db_u64(r, SEEN_SIZE), i = 0;
 
     (void)err;
-    if (db_u64(r, SEEN_EXPIRED) == 1) {
-        x->more = !rows_take(&x->bytes, rows_weight(size, x->ask->row_us));
+    while (i < x->met && x->all.refs[i].id != ref.id)
+        i++;
+    if (i == x->met && db_u64(r, SEEN_EXPIRED) == 1) {
+        x->more = !claim_find_expire(&x->all, x->ask, &ref, size);
         if (x->more)
             return 1;
-        x->refs[x->count++] = ref;
     }
     x->seen++;
     x->last = (struct peek_floor){MAX(sql_due(r, SEEN_DUE), 1), ref.id};
@@ -69,7 +70,7 @@ static int find_expired(struct expiring *x, size_t rows, const struct peek_floor
 
 static uint64_t expiring_id(const void *arg, size_t i)
 {
-    return ((const struct expiring *)arg)->refs[i].id;
+    return ((const struct expiring *)arg)->all.refs[i].id;
 }
 
 /* All that expiry does to tasks. Assignments are made from left to right. */
@@ -86,7 +87,7 @@ static int expire_rows(void *arg, const size_t *at, size_t n, struct err *err)
     if (rc < 0)
         return rc;
     for (size_t i = 0; i < n; i++)
-        refs[i] = x->refs[at[i]];
+        refs[i] = x->all.refs[at[i]];
     if (follow) /* a task is added for exactly those that are cancelled here */
         rc = claim_ref_lock(x->db, TASK_EXPIRE, "", refs, n, refs, &n, err);
     if (rc < 0 || !n)
@@ -119,10 +120,13 @@ int expire_store_cancel(struct db *db, const struct claim_ask *ask, size_t rows,
 {
     struct expiring x = {.db = db, .ask = ask};
 
+    if (ask->expired)
+        x.all = *ask->expired;
+    x.met = x.all.count;
     rows = MIN(rows, ROWS_STEP);
     int rc = find_expired(&x, rows, floor, err);
-    if (rc == 0 && x.count)
-        rc = rows_run(db, &(struct rows_work){x.count, &x, expiring_id, expire_rows, NULL},
+    if (rc == 0 && x.all.count)
+        rc = rows_run(db, &(struct rows_work){x.all.count, &x, expiring_id, expire_rows, NULL},
                       false, faults, err);
     if (rc < 0)
         return rc;

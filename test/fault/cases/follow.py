@@ -1,11 +1,12 @@
-"""What follows a failure: the tasks of on_failed."""
+"""What ends without success: expiry, and the tasks of on_failed."""
 from collections import Counter
 
 from cases import case
 from cases.kill import Producer
 from cases.network import Mixed, cut_rules
 from harness.chaos import Chaos
-from harness.oracle import CANCELLED, FAILED, Oracle
+from harness.oracle import CANCELLED, DONE, FAILED, PENDING, Oracle
+from harness.proxy import Rule
 
 
 class Failing(Producer):  # pylint: disable=too-few-public-methods
@@ -15,6 +16,14 @@ class Failing(Producer):  # pylint: disable=too-few-public-methods
         words = self.rng.choice(("fail=99", f"ms={self.rng.randrange(1, 60)}"))
         member = {"expires": "50ms"} if self.rng.random() < 0.2 else {}
         return self.t.line(self.rng.choice("tu"), in_ms=self.rng.randrange(0, 500), words=words, **member)
+
+
+class Expiring(Producer):  # pylint: disable=too-few-public-methods
+    """Its tasks expire at about the time at which they are claimed."""
+
+    def line(self):
+        expires = f"{self.rng.randrange(1, 300)}ms"
+        return self.t.line(in_ms=self.rng.randrange(0, 500), words="ms=5", expires=expires)
 
 
 @case("on-failed", 20)
@@ -65,3 +74,29 @@ def on_failed(t):
     t.expect(len(kinds) == 3, f"not every kind of failure took place: {kinds}")
     t.expect(sum(r.hits for r in rules) >= wanted, "fewer cuts than asked")
     t.note(f"{dict(kinds)}, each with one task; {len(t.faults.of('kill'))} kills, {sum(r.hits for r in rules)} cuts")
+
+
+@case("expiry-against-claim", 12)
+def expiry_against_claim(t):
+    """Tasks expire in the very milliseconds in which they are claimed, while claims and cancellations are held up and
+    dqds are killed. Each is started or cancelled: no task that runs is cancelled."""
+    kills, total, seconds = (200, 20_000, 300) if t.full else (8, 600, 6)
+    t.handlers({"t": "ms=5"}, max_running=16)
+    rules = [Rule("claim", "delay", 0.5, seconds=0.1), Rule("^UPDATE .* SET expires_time", "delay", 0.5, seconds=0.1)]
+    for n in range(3):
+        proxy = t.proxy()
+        proxy.rules = rules
+        t.dqd(ini=t.configure(proxy.settings(), path=f"{t.dir}/dq{n}.ini", lease="3s", slots=16), keep=True)
+    producer = Expiring(t, total, seconds)
+    chaos = Chaos(t, (0.1, 0.6), kill=kills)
+    chaos.run(timeout=3600 if t.full else 300)
+    producer.wait(3600 if t.full else 300)
+    t.wait_finished(600 if t.full else 120)
+    chaos.verify()
+    oracle = Oracle(t)
+    oracle.check()
+    wrong = t.sql(f"SELECT id FROM dq_audit WHERE status = {CANCELLED} AND old_status <> {PENDING}")
+    t.expect(not wrong, f"{len(wrong)} tasks were cancelled while they ran")
+    ended = Counter(int(row[2]) for row in oracle.rows.values())
+    t.expect(ended[DONE] and ended[CANCELLED], f"not both took place: {ended}")
+    t.note(f"{ended[DONE]} done, {ended[CANCELLED]} expired; {sum(r.hits for r in rules)} statements were held up")
