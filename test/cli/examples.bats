@@ -1,7 +1,5 @@
 # Every example of the manuals and of the documents for users is run. test/lib/blocks.awk finds them; the table below
-# names the test of each, and an example without one fails. They run in a directory of their own, and nothing is left
-# in the tree.
-
+# names the test of each; one without fails. They run in a directory of their own; nothing is left in the tree.
 load ../lib/sandbox
 
 # document, beginning of the example's first lines | how it is run: a test below, a test elsewhere, or why it is not
