@@ -63,15 +63,18 @@ static void log_faults(struct schedules *s, const struct slot_store_done *done)
 int schedule_run(struct schedules *s, bool *ret_added, struct err *err)
 {
     struct slot_store_done done;
-    int rc = slot_store_decide(s->ctx->db, &done, err);
 
-    *ret_added = done.added > 0;
-    if (rc < 0)
-        return rc;
-    log_faults(s, &done);
-    if (done.decided)
-        log_event(LOG_DEBUG, "slots of schedules decided", "schedules=%zu tasks=%zu", done.decided,
-                  done.added);
+    do { /* a pass would end before the next turn */
+        int rc = slot_store_decide(s->ctx->db, &done, err);
+
+        *ret_added |= done.added > 0;
+        if (rc < 0)
+            return rc;
+        log_faults(s, &done);
+        if (done.decided)
+            log_event(LOG_DEBUG, "slots of schedules decided", "schedules=%zu tasks=%zu",
+                      done.decided, done.added);
+    } while (s->ctx->once && done.more && done.decided);
     if (!done.more)
         s->look_at = s->ctx->once ? TASK_TIME_NONE : done.look_at;
     s->not_before_us = done.more && !done.decided ? when_steady_us() + STUCK_US : 0;

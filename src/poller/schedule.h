@@ -25,7 +25,7 @@ void schedule_init(struct schedules *s, struct context *ctx, const struct regist
 /* After each heartbeat: it has asked for the next slot, and for open ones. */
 void schedule_heard(struct schedules *s);
 
-/* Decides slots. Asks the database. *ret_added: tasks have been added. */
+/* Decides slots. Asks the database. *ret_added is set if tasks have been added. */
 int64_t schedule_next(const struct schedules *s);
 int schedule_run(struct schedules *s, bool *ret_added, struct err *err);
 

@@ -149,6 +149,16 @@ END
     [ "$(sql 'SELECT result FROM dq_slot')" -eq 1 ]
 }
 
+@test 'a pass takes all that is due, however much it is' {
+    echo "handlers: {t: {run: 'true'}}" | write_handlers
+    sql "INSERT INTO dq_schedule (name, tag, message_body, kind, expression, next_slot, create_time, update_time, actor)
+         SELECT CONCAT('s', seq), 'unserved', '', $EVERY, '1h', UTC_TIMESTAMP(3) - INTERVAL 1 SECOND, UTC_TIMESTAMP(3),
+             UTC_TIMESTAMP(3), 'a' FROM $(numbers 1200)"
+    dqd --once
+    [ "$(decided 'decision = 0')" -ge 1200 ]
+    is "tag = 'unserved'" "$(decided 'decision = 0')"
+}
+
 @test 'the run of a slot starts as punctually as any task' {
     echo "handlers: {t: {run: 'true'}}" | write_handlers
     for i in 1 2 3; do

@@ -174,6 +174,9 @@ static void the_slots_of_a_pause_are_not_caught_up(void **state)
     assert_true(found.paused_at == TASK_TIME_NONE && !found.paused_by && !found.pause_reason);
     assert_in_range(found.next_at - now(), 0, WHEN_HOUR);
     assert_int_equal(number(db, "SELECT COUNT(*) FROM dq_event"), 1);
+    assert_int_equal(
+        number(db, "SELECT SUM(slots) FROM dq_slot WHERE decision = 4 AND is_open IS NULL"), 5);
+    assert_int_equal(found.missed, 0);
     schedule_row_done(&found);
     found = (struct schedule){0};
 }

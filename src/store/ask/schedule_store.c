@@ -250,6 +250,32 @@ static int write_pause(struct db *db, const char *name, const char *reason, cons
     return rc;
 }
 
+/* The slots of the pause that no dqd has decided. */
+static int skip_paused(struct db *db, const struct schedule *s, const struct timetable *t,
+                       int64_t now_at, int64_t *next_at, struct err *err)
+{
+    int rc = 0;
+
+    if (s->kind == TIMETABLE_GAP)
+        *next_at = now_at;
+    while (rc == 0 && s->kind != TIMETABLE_GAP && *next_at != TASK_TIME_NONE &&
+           *next_at <= now_at) {
+        struct slot_plan p;
+        uint64_t id;
+
+        slot_decide(&(struct slot_ask){.timetable = t,
+                                       .kind = (enum timetable_kind)s->kind,
+                                       .paused = true,
+                                       .next_at = *next_at,
+                                       .now_at = now_at},
+                    &p);
+        rc = slot_store_add(db, s, p.acts, p.count, &id, err);
+        *next_at = p.next_at;
+        slot_plan_done(&p);
+    }
+    return rc;
+}
+
 static int write_resume(struct db *db, const struct schedule *s, struct err *err)
 {
     struct timetable *t = schedule_row_timetable(s, err);
@@ -259,8 +285,8 @@ static int write_resume(struct db *db, const struct schedule *s, struct err *err
     if (!t)
         return ERR_DATA;
     int rc = db_now(db, &now_at, err);
-    if (rc == 0 && next_at <= now_at)
-        rc = first_slot(db, s, t, now_at, &next_at, err);
+    if (rc == 0 && next_at != TASK_TIME_NONE && next_at <= now_at)
+        rc = skip_paused(db, s, t, now_at, &next_at, err);
     buf_str(&sql, "UPDATE dq_schedule SET ");
     put_next(&sql, t, next_at);
     buf_str(&sql, ", paused_time = NULL, paused_by = NULL, pause_reason = NULL,"
