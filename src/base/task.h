@@ -164,7 +164,7 @@ struct task {
     X(EXPECTED, "expected_time", "expected", DUE, expected_at, 0, COLUMN_NEEDED, NULL, "when it is due")                             \
     X(EXPIRES, "expires_time", "expires_at", TIME, expires_at, 0, COLUMN_MOVES, NULL,                                                \
       "it is cancelled if it has not started by then")                                                                               \
-    X(MISSED, "missed_slots", "missed", EXIT, missed_slots, 0, 0, NULL,                                                                \
+    X(MISSED, "missed_slots", "missed", EXIT, missed_slots, 0, COLUMN_MOVES, NULL,                                                     \
       "tasks of schedules: the missed slots that it stands for besides its own")                                                    \
     X(EXECUTION, "execution_time", "started", TIME, execution_at, 0, COLUMN_MOVES, NULL, "start of the last attempt")                \
     X(FINISH, "finish_time", "finished", TIME, finish_at, 0, COLUMN_MOVES, NULL, "when it became done, failed or cancelled")         \
