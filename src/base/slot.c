@@ -194,16 +194,17 @@ static void decide_missed(struct deciding *d, int64_t at, int64_t next_at)
 {
     const struct slot_ask *a = d->ask;
     const size_t left = d->missed_all - d->missed++, all = MIN(d->missed_all, SLOT_CATCH_UP_MOST);
-    const bool young = a->now_at - at <= within_ms(a, at);
+    const bool wanted = a->catch_up == SLOT_CATCH_UP_ALL
+                            ? left <= all
+                            : a->catch_up == SLOT_CATCH_UP_LATEST && left == 1 && !d->current;
 
-    if (d->more || !young)
+    /* a period takes some time to find, and there may be many of them */
+    if (d->more || !wanted || a->now_at - at > within_ms(a, at))
         skip(d->plan, at, SLOT_SKIPPED_MISSED);
-    else if (a->catch_up == SLOT_CATCH_UP_ALL && left <= all)
+    else if (a->catch_up == SLOT_CATCH_UP_ALL)
         catch_up(d, at, all - left, all);
-    else if (a->catch_up == SLOT_CATCH_UP_LATEST && left == 1 && !d->current)
-        run_unless_overlap(d, at, next_at);
     else
-        skip(d->plan, at, SLOT_SKIPPED_MISSED);
+        run_unless_overlap(d, at, next_at);
 }
 
 /* False: it is ahead, and left until its time. */

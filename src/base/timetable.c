@@ -59,9 +59,9 @@ static int read_expression(struct timetable *t, const char *text, struct err *er
         return cron_parse(text, &t->cron, err);
     if (when_parse_duration(text, &t->period_ms, err))
         return ERR_DATA;
-    if (t->kind == TIMETABLE_EVERY && t->period_ms < WHEN_SECOND)
-        return err_set(err, ERR_DATA, "every \"%.40s\": a schedule's distance is at least 1s",
-                       text);
+    if (t->period_ms < WHEN_SECOND)
+        return err_set(err, ERR_DATA, "%s \"%.40s\": a schedule's distance is at least 1s",
+                       t->kind == TIMETABLE_EVERY ? "every" : "gap", text);
     return 0;
 }
 

@@ -22,7 +22,7 @@ enum timetable_kind {
 
 struct timetable_spec {
     enum timetable_kind kind;
-    const char *expression; /* of cron (cron.h), or a duration ("10m"), for EVERY at least 1 s */
+    const char *expression; /* of cron (cron.h), or a duration ("10m"), at least 1 s */
     const char *zone;       /* "Europe/Berlin"; NULL: "UTC", for which no file is needed */
     int64_t from_at, to_at; /* the first and the last instant of slots; TASK_TIME_NONE: no bound.
                              * EVERY counts from from_at, else from 1970-01-01T00:00:00Z */

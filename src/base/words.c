@@ -77,8 +77,8 @@ bool words_is_built_in(const char *word)
         " test then time times trap true type typeset ulimit umask unalias unset until wait while ";
     size_t len = strlen(word);
 
-    for (const char *at = all; (at = strstr(at, word)); at++)
+    for (const char *at = all; len && (at = strstr(at, word)); at++)
         if (at > all && at[-1] == ' ' && at[len] == ' ')
             return true;
-    return len == 0;
+    return !len;
 }

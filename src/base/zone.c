@@ -183,10 +183,11 @@ char *zone_local_name(void)
         link[MAX(len, 0)] = '\0';
         name = strstr(link, part) ? strstr(link, part) + strlen(part) : "";
     }
+    const int64_t now_at = when_host_wall();
     struct zone *z = zone_new(name, strlen(name));
-    char *ret = mem_strdup(z ? name : "UTC");
+    bool utc = !zone_offset(NULL, now_at) && !zone_offset(NULL, now_at + 26 * WHEN_WEEK);
     zone_free(z);
-    return ret;
+    return z ? mem_strdup(name) : utc ? mem_strdup("UTC") : NULL;
 }
 
 /* ---- offsets */

@@ -17,8 +17,8 @@ struct zone; /* NULL stands for the zone of the process (TZ) */
 struct zone *zone_new(const char *name, size_t len);
 void zone_free(struct zone *z);
 
-/* The name of the zone of the process: that of TZ, or of /etc/localtime; "UTC" if it has none, as
- * a rule in TZ ("CET-1CEST"). Heap memory. */
+/* The name of the zone of the process: that of TZ, or of the file to which /etc/localtime links.
+ * Heap memory. NULL: it has none, as a rule in TZ ("CET-1CEST"), and its clock is not UTC. */
 char *zone_local_name(void);
 
 /* Whether this host has the zone that TZ names. If not, the C library would take it for UTC. */

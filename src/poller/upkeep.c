@@ -97,9 +97,8 @@ static bool judge(const struct upkeep *u, const struct task *t, int64_t now_us, 
         last || (h && h->on_lease_expiry == HANDLER_EXPIRY_FAIL) ? LEASE_GIVE_UP : LEASE_TAKE_BACK;
     if (t->lease_until_at > now_at + longest_lease_ms(u) + AHEAD_LEAST_MS)
         *ret = LEASE_CUT;
-    else if (dbclock_is_before(clock, t->lease_until_at, now_us))
-        return false;
-    else if (!h && t->lease_until_at >= now_at - UNHANDLED_GRACE_MS)
+    else if (dbclock_is_before(clock, t->lease_until_at, now_us) ||
+             (!h && t->lease_until_at >= now_at - UNHANDLED_GRACE_MS))
         return false;
     return !settle_has(u->results, &(struct claim_ref){t->id, t->version});
 }

@@ -349,7 +349,7 @@ dqd_row()
     sql "$(sed "s/'%'/'localhost'/; s/ IDENTIFIED BY '[^']*'//" "$DQ_TOP/sql/grants.sql.example")"
     found rights ok 'enough for monitor' --config "$(own 's/^user = .*/user = dq_monitor/')"
     found rights ok 'enough for producer;' --config "$(own 's/^user = .*/user = dq_producer/')"
-    found rights ok 'enough for producer, worker, operator, monitor' \
+    found rights ok 'enough for worker, monitor; producer lacks INSERT on dq_task; operator lacks' \
         --config "$(own 's/^user = .*/user = dq_worker/')"
     found rights ok 'enough for producer, operator, monitor; worker lacks' \
         --config "$(own 's/^user = .*/user = dq_operator/')"

@@ -44,8 +44,10 @@ refused()
 @test 'a cron expression without a zone has that of the host' {
     TZ=Asia/Tokyo set_ a t --cron @daily
     [ "$(of a zone)" = Asia/Tokyo ]
-    TZ=CET-1CEST set_ b t --cron @daily
+    TZ=UTC0 set_ b t --cron @daily
     [ "$(of b zone)" = UTC ]
+    TZ=CET-1CEST run -64 --separate-stderr dq schedule set d t --cron @daily
+    [[ $stderr == *'has no name; give --zone'* ]]
     set_ c t --every 1h
     [ "$(of c zone)" = UTC ]
 }
@@ -68,7 +70,8 @@ refused()
     refused 64 'did you mean --cron' set a t --crn @daily
     refused 1 'there is no schedule a' show a
     refused 1 'there is no schedule a' next a
-    refused 69 'Connection refused' --config <(printf '[mysql]\nhost = 127.0.0.1\nport = 1\n') list || true
+    refused 65 'at least 1s' set a t --gap 500ms
+    refused 64 'at most half of the time between slots' set a t --every 1h --spread 31m
 }
 
 @test 'list shows schedules by name and tag; the name alone lists, too' {
@@ -122,7 +125,7 @@ refused()
     id=$(dq -q schedule run-now a)
     [ "$(dq -o json show "$id" | jq -r '.tag')" = t ]
     run -1 --separate-stderr dq schedule run-now a
-    [[ $stderr == *a* ]]
+    [[ $stderr == *"its last run, task $id, is pending" ]]
     dqd --once
     [ "$(of a next) $(of a result)" = "$next done" ]
     [[ $(dq logs "$id") == 'a 2'* ]]
@@ -135,6 +138,13 @@ refused()
     dq -q schedule backfill a --from 2026-01-01T00:00:00Z --to 2026-01-01T02:00:00Z
     dqd --once
     [ "$(sql 'SELECT COUNT(*) FROM dq_task WHERE status = 1 AND output LIKE "a 2026-01-01T0_:00:00Z%"')" = 3 ]
+    run -1 --separate-stderr dq schedule backfill a --from 2099-01-01
+    # what no dqd has decided yet is left to it
+    sql 'UPDATE dq_schedule SET next_slot = "2026-01-01 01:00:00"'
+    run -1 --separate-stderr dq schedule backfill a --from 2026-01-01T00:00:00Z --to 2026-01-01T02:00:00Z
+    [[ $stderr == *'has not decided its last slots yet' ]]
+    dq -q schedule backfill a --from 2026-01-01T00:00:00Z
+    [ "$(count status=0)" = 1 ]
     run -1 dq schedule run-now nosuch
 }
 
@@ -160,6 +170,24 @@ refused()
     export_ | diff before -
 }
 
+@test 'a time that counts from now is that of the database' {
+    set_ a t --every 1h --from tomorrow --to '+9d'
+    [ "$(of a from)" != null ]
+    [ "$(of a to)" != null ]
+}
+
+@test 'what export and show print does not act on a terminal' {
+    set_ a t $'x\e[31m\302\233y' --every 1h
+    export_ >line
+    refute grep -q $'\e' line
+    sql 'DELETE FROM dq_schedule'
+    dq -q schedule apply line >/dev/null
+    [ "$(sql 'SELECT HEX(message_body) FROM dq_schedule')" = 781B5B33316DC29B79 ]
+    sql "UPDATE dq_schedule SET expression = CONCAT('1', CHAR(27), '[31m')"
+    dq schedule show a >shown
+    refute grep -q $'\e' shown
+}
+
 @test 'apply shows the difference, deletes only what the same owner applied, and is all or nothing' {
     printf '%s\n' '# of the shop' 'a t --every 1m' '' 'b t "x y" --every 2m' >file
     set_ other t --every 1m
@@ -176,7 +204,12 @@ refused()
         <(printf 'c\tnew\t\nb\tchanged\texpression\na\tdeleted\t\n')
     [ "$(dq schedule -o id)" = $'b\nc\nother' ]
     run -64 dq schedule apply file --prune
-    for bad in 'd t --every 0s' 'd t' 'd' 'd t --every 1m $x' 'c t --every 1m' 'd t --nosuch'; do
+    run -65 --separate-stderr dq schedule apply /dev/null --owner shop --prune
+    [[ $stderr == *'would delete all of shop' ]]
+    dq -q schedule apply file >/dev/null
+    [ "$(of b owner)" = shop ]
+    for bad in 'd t --every 0s' 'd t' 'd' 'd t --every 1m $x' 'c t --every 1m' 'd t --nosuch' \
+        'd t --every 1m --new' 'd t --help'; do
         { cat file; echo "$bad"; } >worse
         sed -i 's/2m/9m/' worse
         run --separate-stderr dq schedule apply worse --owner shop
@@ -222,20 +255,22 @@ A="x y"
 
 # a comment
 */5 * * * * root cd /tmp && echo "hi $A"
+@daily root logrotate /etc/logrotate.conf
 RANDOM_DELAY=7
 30 2 * * 1 www-data backup --all%line one%line two
 @reboot root true
 61 * * * * root true
 END
     run -1 --separate-stderr dq schedule import-crontab tab --system
-    [[ $stderr == 'tab:6: changed as echo'*$'\ntab:8: changed as backup'* ]]
-    [[ $stderr == *'tab:9: refused: cron "@reboot"'*'tab:10: refused: '*'minute 61'* ]]
+    [[ $stderr == 'tab:6: changed as echo'*$'\ntab:7: left, as its own: '*$'\ntab:9: changed as backup'* ]]
+    [[ $stderr == *'tab:10: refused: cron "@reboot"'*'tab:11: refused: '*'minute 61'* ]]
     [ "$(dq schedule -o id)" = $'backup\necho' ]
     [ "$(of backup tag) $(of backup expression)" = 'cron.backup 30 2 * * 1' ]
     [ "$(of backup catch_up) $(of backup overlap)" = 'skip allow' ]
     [ "$(of backup spread)" = 420000 ]
     [ "$(of backup body)" = $'line one\nline two' ]
     grep -v '^#' <<<"$output" >"$DQ_SANDBOX/handlers.yaml"
+    fragment=$output
     run dqd --list-handlers
     [ "$status" = 0 ]
     [[ $output == *cron.backup*'backup --all'* ]]
@@ -243,9 +278,21 @@ END
     id=$(dq -q add cron.echo)
     dqd --once
     [ "$(dq logs "$id")" = 'hi x y' ]
-    # the same again changes nothing; a dry run writes nothing
+    grep -qx '    cwd: "/root"' <<<"$fragment"
+    grep -q '"SHELL": "/bin/bash"' <<<"$fragment"
+    # the same again changes nothing; what differs from a schedule is refused
     run -1 --separate-stderr dq schedule import-crontab tab --system
-    [[ $stderr != *'is changed'* ]]
+    [[ $stderr != *'that differs'* ]]
+    sed 's/30 2/31 2/' tab >other
+    run -1 --separate-stderr dq schedule import-crontab other --system
+    [[ $stderr == *'other:9: refused: there is a schedule backup that differs'* ]]
+    [ "$(of backup expression)" = '30 2 * * 1' ]
+    dq -q schedule import-crontab tab --system --own >/dev/null || [ $? = 1 ]
+    [ "$(stored)" = 3 ]
+    dq -q schedule delete logrotate
+    printf '@daily echo \351\n* * * * * echo cut' >odd
+    run -1 --separate-stderr dq schedule import-crontab odd --dry-run
+    [[ $stderr == *'odd:1: refused: it is not UTF-8'*'odd:2: changed'*newline* ]]
     dq -q schedule delete backup echo
     run -1 --separate-stderr dq schedule import-crontab tab --system --dry-run
     [ "$(grep -c '^# dq schedule set ' <<<"$output")" = 2 ]

@@ -428,5 +428,5 @@ MUTATIONS += [
     ("schedule-kill", "slots are decided without a transaction", "src/store/work/slot_store.c",
      "int rc = db_begin(d->db, err);", "int rc = 0;"),
     ("schedule-replace", "a run that has ended is cancelled, too", "src/store/work/slot_store.c",
-     "sql_put_from(&sql, \"\", TASK_CANCEL); buf_str(&sql, \" AND \"); claim_ref_put(&sql, \"\", ref, 1);", "sql_put_ids(&sql, \"id\", &ref->id, 1);"),
+     "sql_put_from(&sql, \"\", TASK_CANCEL); buf_str(&sql, \" AND \"); claim_ref_put(&sql, \"\", &ref, 1);", "sql_put_ids(&sql, \"id\", &ref.id, 1);"),
 ]

@@ -82,7 +82,7 @@ static void an_empty_line_has_no_words(void **state)
 static void what_a_shell_does_itself_is_no_program(void **state)
 {
     (void)state;
-    static const char *const built_in[] = {"cd", ".", "[", "exec", "while", ":"};
+    static const char *const built_in[] = {"cd", ".", "[", "exec", "while", ":", ""};
     static const char *const programs[] = {"c", "cdx", "/bin/cd", "cancel-order", "exe"};
     for (size_t i = 0; i < sizeof built_in / sizeof built_in[0]; i++)
         assert_true(words_is_built_in(built_in[i]));

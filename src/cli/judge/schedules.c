@@ -13,9 +13,11 @@
 static bool first_slot(const struct schedule *s, const struct timetable *t, int64_t *ret_at)
 {
     int64_t from_at = MAX(s->update_at, s->create_at);
+    /* of older runs, only the last one is kept */
+    int64_t done_at = s->last_status == TASK_DONE ? s->last_at : s->done_at;
 
     if (s->kind != TIMETABLE_GAP)
-        return timetable_next(t, MAX(from_at, s->done_at), ret_at, NULL);
+        return timetable_next(t, MAX(from_at, done_at), ret_at, NULL);
     *ret_at = s->last_status == TASK_DONE && s->finished_at != TASK_TIME_NONE
                   ? s->finished_at + timetable_period_ms(t, 0)
                   : MAX(from_at, s->last_at);

@@ -104,7 +104,10 @@ int schedule_words_take(struct cmd_context *c, struct schedule *ret, struct err 
         .catch_up = v->catch_up >= 0 ? v->catch_up : SLOT_CATCH_UP_LATEST,
         .overlap = MAX(v->overlap, 0),
     };
-    rc = take_body(c, &s, err);
+    if (!s.zone)
+        rc = err_set(err, ERR_USAGE, "the time zone of this host has no name; give --zone");
+    if (rc == 0)
+        rc = take_body(c, &s, err);
     if (rc == 0)
         rc = cmd_resolve(c, &v->from, &s.from_at, err);
     if (rc == 0)
@@ -112,6 +115,9 @@ int schedule_words_take(struct cmd_context *c, struct schedule *ret, struct err 
     if (rc == 0) {
         struct timetable *t = schedule_row_timetable(&s, err);
         rc = t ? 0 : ERR_DATA;
+        /* whether the last run lives is asked at the slot, not when its task is due */
+        if (t && s.kind != TIMETABLE_GAP && s.spread_ms > timetable_period_ms(t, 0) / 2)
+            rc = err_set(err, ERR_USAGE, "--spread: at most half of the time between slots");
         timetable_free(t);
     }
     if (rc < 0)
@@ -140,7 +146,8 @@ int schedule_words_read(struct cmd_context *c, const struct cmd *set, const char
         count++;
     struct cmd_context own = {.cmd = set, .now_at = c->now_at};
     int rc = option_parse_own(&own, (int)count, words, err);
-    if (rc == 0 && own.operand_count < 2)
+    const struct schedule_values *v = own.values;
+    if (rc == 0 && (own.operand_count < 2 || own.help || own.version || v->only_new))
         rc = err_set(err, ERR_USAGE, "a line is NAME TAG [BODY] and options of dq schedule set");
     own.conf = c->conf;
     own.db = c->db;
@@ -154,13 +161,14 @@ int schedule_words_read(struct cmd_context *c, const struct cmd *set, const char
     return rc < 0 ? rc : 1;
 }
 
-/* Whether its body can stand in a line as it is. */
+/* Whether its body can stand in a line, and on a terminal, as it is. */
 static bool is_word(const struct schedule *s)
 {
     const char *body = s->body;
-    size_t chars;
-    return !strchr("-@", body[0]) && !memchr(body, '\0', s->body_size) && !strpbrk(body, "\r\n") &&
-           json_utf8_valid(body, s->body_size, &chars, NULL);
+    BUF_LOCAL struct buf inert = BUF_INIT;
+    text_escape(&inert, body, s->body_size, 0);
+    return !strchr("-@", body[0]) && inert.len == s->body_size &&
+           memcmp(inert.data, body, inert.len) == 0;
 }
 
 void schedule_words_put(struct buf *b, const struct cmd *set, const struct schedule *s)

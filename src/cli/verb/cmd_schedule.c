@@ -79,7 +79,7 @@ const struct cmd cmd_schedule = {
     .name = "schedule",
     .group = "change",
     .summary = "add tasks at set times, once for all hosts, as cron does on one",
-    .usage = "[list] [GLOB] [OPTION...]\nCOMMAND [ARGUMENT...]",
+    .usage = "[list [GLOB]] [OPTION...]\nCOMMAND [ARGUMENT...]",
     .commands = commands,
     CMD_OPTIONS(options, list_values),
     .max_operands = 0,

@@ -91,12 +91,18 @@ static int plan(struct cmd_context *c, const struct apply_values *v, const struc
 {
     const struct schedule_filter filter = {.bodies = true};
     int64_t now_at;
+    if (v->prune && !f->count)
+        return err_set(err, ERR_DATA,
+                       "%s has no schedule; with --prune that would delete all of %s", f->name,
+                       v->owner);
     int rc = schedule_store_list(c->db, &filter, &ret->stored, &ret->stored_count, &now_at, err);
     if (rc < 0)
         return rc;
     ret->items = mem_zero(f->count + ret->stored_count + 1, sizeof *ret->items);
     for (size_t i = 0; i < f->count; i++) {
         const struct schedule *old = find_row(ret->stored, ret->stored_count, f->rows[i].name);
+        if (old && !v->owner && old->owner) /* it goes on belonging to the one whose file has it */
+            f->rows[i].owner = mem_strdup(old->owner);
         ret->items[ret->count++] = (struct schedule_change){
             .set = &f->rows[i],
             .existed = old,

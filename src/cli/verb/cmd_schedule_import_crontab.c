@@ -2,11 +2,11 @@
  * cmd_schedule_import_crontab.c - dq schedule import-crontab: a crontab's lines as schedules, and
  * their commands as handlers.
  */
-#include "cli/line/infile.h"
 #include "cli/line/verbs.h"
 #include "cli/many/act.h"
 #include "cli/many/schedule_words.h"
 #include "conf/crontab.h"
+#include "cli/show/body.h"
 #include "store/ask/schedule_store.h"
 
 #include "base/json.h"
@@ -19,6 +19,7 @@
 #include <pwd.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #define OWNER "crontab"
 #define TAG_PREFIX "cron."
@@ -28,14 +29,17 @@
 
 struct import_values {
     const char *user;
-    bool system, dry_run;
+    bool system, own, dry_run;
 };
 
 struct import {
     struct cmd_context *c;
     const struct import_values *v;
+    const char *user; /* of lines that name none */
     struct schedule *rows;
     size_t count, cap;
+    struct schedule *stored; /* those that there are */
+    size_t stored_count;
     struct buf handlers; /* the lines of the handlers file */
 };
 
@@ -60,37 +64,45 @@ static void put_value(struct buf *b, const char *key, const char *text)
     buf_chr(b, '\n');
 }
 
-static void put_env(struct buf *b, const struct crontab_entry *e)
+static void put_pair(struct buf *b, const char *name, size_t len, const char *value)
 {
+    buf_str(b, b->data[b->len - 1] == '{' ? "" : ", ");
+    json_put_string(b, name, len);
+    buf_str(b, ": ");
+    json_put_string(b, value, strlen(value));
+}
+
+/* Returns the HOME of the crontab; NULL: it sets none. */
+static const char *put_env(struct buf *b, const struct crontab_entry *e, const char *shell)
+{
+    const char *home = NULL;
     bool path = false;
     buf_str(b, "    env: {");
     for (char **s = e->env; *s; s++) {
         size_t len = strcspn(*s, "=");
         path |= strncmp(*s, "PATH=", 5) == 0;
-        json_put_string(b, *s, len);
-        buf_str(b, ": ");
-        json_put_string(b, *s + len + 1, strlen(*s + len + 1));
-        buf_str(b, ", ");
+        home = strncmp(*s, "HOME=", 5) == 0 ? *s + 5 : home;
+        put_pair(b, *s, len, *s + len + 1);
     }
-    buf_str(b, path ? "" : "\"PATH\": \"" CRON_PATH "\", ");
-    b->len -= 2;
+    if (!path)
+        put_pair(b, "PATH", 4, CRON_PATH);
+    put_pair(b, "SHELL", 5, shell);
     buf_str(b, "}\n");
+    return home;
 }
 
 static void put_handler(struct buf *b, const struct crontab_entry *e, const char *name,
-                        const char *user)
+                        const char *user, const struct passwd *pw)
 {
-    const struct passwd *pw = user ? getpwnam(user) : NULL;
+    const char *shell = e->shell ? e->shell : "/bin/sh";
     buf_str(b, "  ");
     json_put_string(b, name, strlen(name));
     buf_str(b, ":\n");
     put_value(b, "run", e->command);
-    put_value(b, "shell", e->shell ? e->shell : "/bin/sh");
-    if (user)
-        put_value(b, "user", user);
-    if (pw)
-        put_value(b, "cwd", pw->pw_dir);
-    put_env(b, e);
+    put_value(b, "shell", shell);
+    put_value(b, "user", user);
+    const char *home = put_env(b, e, shell);
+    put_value(b, "cwd", home ? home : pw->pw_dir);
     buf_str(b, "    retry: never\n    timeout: " CRON_TIMEOUT "\n");
     if (e->mailto && *e->mailto) {
         buf_str(b, "    # on_failed: a tag whose handler mails to ");
@@ -120,25 +132,57 @@ static struct schedule make_schedule(struct import *im, const struct crontab_ent
     };
 }
 
-static void take_entry(struct import *im, const char *file, const struct crontab_entry *e,
-                       bool has_user)
+static bool is_text(const struct crontab_entry *e)
+{
+    bool good = json_utf8_valid(e->command, strlen(e->command), NULL, NULL);
+    for (char **s = e->env; *s; s++)
+        good = good && json_utf8_valid(*s, strlen(*s), NULL, NULL);
+    return good;
+}
+
+/* Why the line cannot become this schedule; false: it can. */
+static bool check(const struct import *im, const struct crontab_entry *e, const struct schedule *s,
+                  const struct passwd *pw, const char *user, struct err *why)
+{
+    if (!pw)
+        return err_set(why, ERR_DATA,
+                       "there is no account %s on this host, so its home is not known", user);
+    if (!is_text(e))
+        return err_set(why, ERR_DATA, "it is not UTF-8, as a handlers file has to be");
+    if (!s->zone)
+        return err_set(why, ERR_DATA, "the time zone of this host has no name; set CRON_TZ");
+    for (size_t i = 0; i < im->stored_count; i++)
+        if (strcmp(im->stored[i].name, s->name) == 0 && schedule_row_differs(&im->stored[i], s))
+            return err_set(why, ERR_DATA,
+                           "there is a schedule %s that differs; dq schedule show %s", s->name,
+                           s->name);
+    struct timetable *t = schedule_row_timetable(s, why);
+    timetable_free(t);
+    return !t;
+}
+
+static void take_entry(struct import *im, const char *file, const struct crontab_entry *e)
 {
     const char *verdict = crontab_verdict_name(e->verdict), *note = e->note ? e->note : "";
+    const char *user = e->user ? e->user : im->user;
     struct err why = {0};
     if (e->verdict == CRONTAB_REFUSED) {
         cmd_complain(im->c, "%s:%u: %s: %s", file, e->line, verdict, note);
         return;
     }
+    if (e->verdict == CRONTAB_HOST_OWN && !im->v->own) {
+        cmd_note(im->c, "%s:%u: left, as its own: %s", file, e->line, note);
+        return;
+    }
     struct schedule s = make_schedule(im, e);
-    struct timetable *t = schedule_row_timetable(&s, &why);
-    if (!t) {
+    const struct passwd *pw = getpwnam(user);
+    if (check(im, e, &s, pw, user, &why)) {
         cmd_complain(im->c, "%s:%u: refused: %s", file, e->line, why.text);
         schedule_row_done(&s);
         return;
     }
-    timetable_free(t);
     cmd_note(im->c, "%s:%u: %s as %s%s%s", file, e->line, verdict, s.name, *note ? ": " : "", note);
-    put_handler(&im->handlers, e, s.tag, has_user ? e->user : im->v->user);
+    put_handler(&im->handlers, e, s.tag, user, pw);
     MEM_ROOM(im->rows, im->count, im->cap);
     im->rows[im->count++] = s;
 }
@@ -151,25 +195,17 @@ static bool is_system(const char *path)
 static int read_crontab(struct import *im, const char *path, struct err *err)
 {
     BUF_LOCAL struct buf text = BUF_INIT;
-    struct infile in;
+    MEM_LOCAL char *word = mem_printf("@%s", path);
     struct crontab tab;
-    const char *line;
-    size_t len;
     const bool has_user = im->v->system || (!im->v->user && is_system(path));
-    int rc = infile_open(&in, path, INFILE_LINE_MAX, err), more = 0;
-    while (rc == 0 && (more = infile_next(&in, &line, &len, err)) > 0) {
-        buf_add(&text, line, len);
-        buf_chr(&text, '\n');
-    }
-    rc = rc < 0 ? rc : more;
-    if (rc == 0) {
-        crontab_read(text.data ? text.data : "", text.len, has_user, &tab);
-        for (size_t i = 0; i < tab.count; i++)
-            take_entry(im, in.name, &tab.entries[i], has_user);
-        crontab_done(&tab);
-    }
-    infile_done(&in);
-    return rc;
+    int rc = body_read(strcmp(path, "-") == 0 ? path : word, &text, err);
+    if (rc < 0)
+        return rc;
+    crontab_read(text.data ? text.data : "", text.len, has_user, &tab);
+    for (size_t i = 0; i < tab.count; i++)
+        take_entry(im, path, &tab.entries[i]);
+    crontab_done(&tab);
+    return 0;
 }
 
 static int store(struct import *im, struct err *err)
@@ -186,9 +222,6 @@ static int store(struct import *im, struct err *err)
         rc = schedule_store_change(im->c->db, changes, im->count, &act.event, &bad, err);
     while (cmd_again(rc, &tries));
     act_done(&act);
-    for (size_t i = 0; rc == 0 && i < im->count; i++)
-        if (changes[i].existed && changes[i].changed)
-            cmd_note(im->c, "%s was there, and is changed", im->rows[i].name);
     schedule_store_change_done(changes, im->count);
     free(changes);
     return rc;
@@ -212,7 +245,12 @@ static void print(const struct import *im)
 static int run(struct cmd_context *c, const void *values, struct err *err)
 {
     struct import im = {.c = c, .v = values, .handlers = BUF_INIT};
-    int rc = 0;
+    const struct passwd *pw = getpwuid(getuid());
+    MEM_LOCAL char *own = mem_strdup(pw ? pw->pw_name : "");
+    int64_t now_at;
+    im.user = im.v->user ? im.v->user : own;
+    int rc = schedule_store_list(c->db, &(struct schedule_filter){.bodies = true}, &im.stored,
+                                 &im.stored_count, &now_at, err);
     for (int i = 0; rc == 0 && i < c->operand_count; i++)
         rc = read_crontab(&im, c->operands[i], err);
     if (rc == 0 && im.count && !im.v->dry_run)
@@ -226,6 +264,7 @@ static int run(struct cmd_context *c, const void *values, struct err *err)
             "put these handlers into the handlers file of every host, then remove the lines from the crontab");
     }
     schedule_row_free(im.rows, im.count);
+    schedule_row_free(im.stored, im.stored_count);
     buf_done(&im.handlers);
     return rc;
 }
@@ -236,6 +275,8 @@ static const struct cmd_option options[] = {
      "FILE is the crontab of USER; default: of the account of dqd, and /etc/crontab and /etc/cron.d name users",
      NULL, 0},
     {"system", 0, CMD_FLAG, FIELD(system), NULL, "the lines of FILE name users", NULL, 0},
+    {"own", 0, CMD_FLAG, FIELD(own), NULL,
+     "take lines, too, that look like one host's own business", NULL, 0},
     {"dry-run", 0, CMD_FLAG, FIELD(dry_run), NULL, "print everything, and write no schedule", NULL,
      0},
 };
@@ -244,7 +285,7 @@ const struct cmd cmd_schedule_import_crontab = {
     .name = "schedule import-crontab",
     .group = "change",
     .summary = "make schedules of crontabs, and print handlers for their commands",
-    .usage = "FILE... [--user USER | --system] [--dry-run]",
+    .usage = "FILE... [--user USER | --system] [--own] [--dry-run]",
     .details =
         "Prints a part of a handlers file, in which each command has the tag cron.NAME, and reports for "
         "each line what became of it. A line that is refused stays in its crontab; the exit status is "

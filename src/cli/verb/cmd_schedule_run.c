@@ -9,6 +9,7 @@
 
 #include <inttypes.h>
 #include <stdlib.h>
+#include <sys/param.h>
 
 #define BACKFILL_MOST 10000
 
@@ -92,7 +93,7 @@ static int run_backfill(struct cmd_context *c, const void *values, struct err *e
 {
     const struct backfill_values *v = values;
     LOCAL_BY(schedule_row_done) struct schedule s = {0};
-    int64_t from_at = 0, to_at, now_at, *slots = NULL;
+    int64_t from_at = 0, to_at, now_at = 0, *slots = NULL;
     size_t count = 0;
     if (!v->from.text)
         return err_set(err, ERR_USAGE, "from when? Give --from TIME");
@@ -102,7 +103,9 @@ static int run_backfill(struct cmd_context *c, const void *values, struct err *e
                      c->operands[0]);
     if (rc > 0)
         rc = cmd_now(c, &now_at, err);
-    to_at = now_at;
+    /* what is not decided yet runs by itself */
+    to_at = s.next_at == TASK_TIME_NONE || s.kind == TIMETABLE_GAP ? now_at
+                                                                   : MIN(now_at, s.next_at - 1);
     if (rc == 0)
         rc = cmd_resolve(c, &v->from, &from_at, err);
     if (rc == 0)

@@ -70,11 +70,14 @@ static int run(struct cmd_context *c, const void *values, struct err *err)
 {
     const struct schedule_values *v = values;
     struct schedule s;
-    int rc = schedule_words_take(c, &s, err);
+    bool early = v->from.text || v->to.text; /* the database's clock may be needed */
+    int rc = early ? cmd_open(c, CMD_SCHEMA, err) : 0;
     if (rc == 0)
-        rc = cmd_open(c, CMD_SCHEMA, err);
-    else
+        rc = schedule_words_take(c, &s, err);
+    if (rc < 0)
         return rc;
+    if (!early)
+        rc = cmd_open(c, CMD_SCHEMA, err);
     struct schedule_change change = {.set = &s, .only_new = v->only_new};
     if (rc == 0)
         rc = keep_owner(c, &s, err);
@@ -107,7 +110,7 @@ static const struct cmd_option options[] = {
     {"within", 0, CMD_DURATION, FIELD(within_ms), "D",
      "catch up with slots of the last D only; default: a period, a day at most", NULL, 1},
     {"overlap", 0, CMD_CHOICE, FIELD(overlap), "WHAT",
-     "if the last run has not ended: skip the slot (default), one may wait, allow any number, or replace it",
+     "if the last run has not ended: skip the slot (default), one more if none waits, allow any number, or replace it",
      overlap_names, 0},
     {"expires", 0, CMD_DURATION, FIELD(expires_ms), "D",
      "do not start or retry a run later than D after it was due; default: at the next slot", NULL, 1},

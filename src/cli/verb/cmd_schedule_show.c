@@ -10,6 +10,7 @@
 #include "store/ask/schedule_store.h"
 
 #include "base/json.h"
+#include "base/text.h"
 #include "base/when.h"
 
 #include <sys/param.h>
@@ -75,10 +76,13 @@ static int put_table(struct cmd_context *c, const struct schedule *s,
     int rc = out_record(&c->style, schedule_columns, schedule_column_count, s, err);
     if (rc < 0)
         return rc;
-    out_printf("\n%s\n", sentence.data);
+    struct buf text = BUF_INIT;
+    buf_chr(&text, '\n');
+    text_escape(&text, sentence.data, sentence.len, 0);
+    buf_str(&text, count ? "\n\nlatest slots:\n" : "\n");
+    out_take(&text);
     if (!count)
         return 0;
-    out_printf("\nlatest slots:\n");
     return out_all(&c->style, OUT_OF(slot_columns, .drop = "slots,missed,decided,exit,id"), NULL,
                    slots, sizeof *slots, count, err);
 }

@@ -4,6 +4,7 @@
  */
 #include "store/ask/schedule_store.h"
 #include "base/mem.h"
+#include "base/when.h"
 #include "store/db/columns.h"
 #include "store/db/db_put.h"
 #include "store/row/field.h"
@@ -383,7 +384,9 @@ int schedule_store_run_now(struct db *db, const char *name, const struct event_a
     if (rc == 0) {
         run.due_at = run.at;
         run.missed = s.missed;
-        run.expires_at = s.next_at > run.at && s.kind != TIMETABLE_GAP ? s.next_at : TASK_TIME_NONE;
+        run.expires_at = s.next_at > run.at + WHEN_MINUTE && s.kind != TIMETABLE_GAP
+                             ? s.next_at
+                             : TASK_TIME_NONE;
         rc = slot_store_add(db, &s, &run, 1, &id, err);
     }
     buf_str(&sql, "UPDATE dq_schedule SET missed = 0, version = version + 1, last_slot = "
@@ -411,6 +414,8 @@ int schedule_store_backfill(struct db *db, const char *name, const int64_t *slot
     uint64_t id;
     int rc = begin_with(db, name, &s, err);
 
+    if (rc > 0 && s.next_at != TASK_TIME_NONE && count && slots[count - 1] >= s.next_at)
+        rc = err_set(err, ERR_STATE, "schedule %s: a dqd has not decided its last slots yet", name);
     if (rc > 0)
         rc = db_now(db, &now_at, err);
     for (size_t i = 0; rc == 0 && i < count; i++)
@@ -421,6 +426,9 @@ int schedule_store_backfill(struct db *db, const char *name, const int64_t *slot
                                     .expires_at = TASK_TIME_NONE};
     if (rc == 0)
         rc = slot_store_add(db, &s, acts, count, &id, err);
+    if (rc == ERR_DUPLICATE)
+        err_set(err, ERR_STATE, "schedule %s: a run of one of these slots is pending or running",
+                name);
     rc = end_with(db, rc, act, err);
     schedule_row_done(&s);
     free(acts);

@@ -63,7 +63,8 @@ int schedule_store_run_now(struct db *db, const char *name, const struct event_a
                            uint64_t *ret_id, int64_t *ret_slot_at, struct err *err)
     __attribute__((warn_unused_result));
 /* Runs these slots (ascending), whatever has become of them, spread evenly over over_ms from now
- * on. Their records are replaced. ERR_NOT_FOUND; ERR_DUPLICATE: a task of one of them lives.
+ * on. Their records are replaced. ERR_NOT_FOUND; ERR_STATE: a task of one of them lives, or
+ * one of them is still to be decided.
  * ERR_LOST: it is not known whether they were added. */
 int schedule_store_backfill(struct db *db, const char *name, const int64_t *slots, size_t count,
                             int64_t over_ms, const struct event_act *act, struct err *err)

@@ -94,8 +94,8 @@ struct schedule {
     X("COALESCE(t.finish_time, s.finish_time)", "finished", TIME, finished_at, 0, 0, NULL, "")            \
     X("COALESCE(t.exit_code, s.exit_code)", "exit", EXIT, last_exit, 0, 0, NULL, "")                      \
     X("COALESCE(t.error_stack, s.error)", "error", TEXT, last_error, 60, 0, NULL, "")                     \
-    X("IF(t.status = 1, c.last_slot, (SELECT MAX(d.slot) FROM dq_slot d WHERE d.name = c.name"            \
-      " AND d.result = 1))", "done", TIME, done_at, 0, 0, NULL, "")                                       \
+    X("IF(t.status = 1, c.last_slot, (SELECT d.slot FROM dq_slot d WHERE d.name = c.name"                 \
+      " AND d.result = 1 ORDER BY d.slot DESC LIMIT 1))", "done", TIME, done_at, 0, 0, NULL, "")          \
     X("(SELECT SUM(w.slots) FROM dq_slot w WHERE w.name = c.name AND w.decision IN (2,3,5)"               \
       " AND w.slot > UTC_TIMESTAMP(3) - INTERVAL 7 DAY)", "missed_week", U64, missed_week, 0, 0, NULL, "")
 /* clang-format on */

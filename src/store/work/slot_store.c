@@ -175,19 +175,23 @@ static int move_next(struct db *db, struct due *const *x, size_t n, struct err *
 }
 
 /* Its last run, unless that has ended meanwhile: the row is locked from here on. */
-static int cancel_last(struct db *db, const struct claim_ref *ref, struct err *err)
+/* Its version may have moved since it was read: it may have been claimed meanwhile. */
+static int cancel_last(struct db *db, const struct claim_ref *read, struct err *err)
 {
-    struct buf sql = BUF_INIT;
+    BUF_LOCAL struct buf sql = BUF_INIT;
+    struct claim_ref ref = *read;
     uint64_t status = TASK_STATUS_UNKNOWN;
 
-    buf_str(&sql, "SELECT status FROM dq_task FORCE INDEX (PRIMARY) WHERE ");
-    claim_ref_put(&sql, "", ref, 1);
-    buf_str(&sql, " FOR UPDATE");
-    int rc = db_first(db, &sql, COLUMNS_ONE, sql_take_u64, &status, err);
+    buf_printf(&sql, "SELECT version FROM dq_task WHERE id = %" PRIu64 " FOR UPDATE", ref.id);
+    int rc = db_first(db, &sql, COLUMNS_ONE, sql_take_u64, &ref.version, err);
+    buf_reset(&sql);
+    buf_printf(&sql, "SELECT status FROM dq_task WHERE id = %" PRIu64, ref.id);
+    if (rc > 0)
+        rc = db_first(db, &sql, COLUMNS_ONE, sql_take_u64, &status, err);
     if (rc > 0 && status == TASK_RUNNING) {
-        rc = attempt_store_drop_stale(db, ref, 1, err);
+        rc = attempt_store_drop_stale(db, &ref, 1, err);
         if (rc == 0)
-            rc = attempt_store_add_running(db, ref, 1, OUTCOME_CANCELLED, err);
+            rc = attempt_store_add_running(db, &ref, 1, OUTCOME_CANCELLED, err);
     }
     if (rc >= 0) {
         buf_reset(&sql);
@@ -196,10 +200,9 @@ static int cancel_last(struct db *db, const struct claim_ref *ref, struct err *e
         buf_str(&sql, " WHERE ");
         sql_put_from(&sql, "", TASK_CANCEL);
         buf_str(&sql, " AND ");
-        claim_ref_put(&sql, "", ref, 1);
+        claim_ref_put(&sql, "", &ref, 1);
         rc = db_exec(db, &sql, NULL, err);
     }
-    buf_done(&sql);
     return rc;
 }
 
@@ -414,13 +417,14 @@ static int decide_all(struct deciding *d, struct err *err)
     return rc < 0 ? rc : 0;
 }
 
-static int read_next(struct deciding *d, struct err *err)
+/* from_ms: when read_due began, steady clock. A slot that has come meanwhile is looked at next. */
+static int read_next(struct deciding *d, int64_t from_ms, struct err *err)
 {
     struct buf sql = BUF_INIT;
     int64_t at = TASK_TIME_NONE;
 
     buf_str(&sql, "SELECT MIN(next_slot) FROM dq_schedule WHERE next_slot > ");
-    sql_put_from_now(&sql, SLOT_AHEAD_MS);
+    sql_put_from_now(&sql, SLOT_AHEAD_MS - (when_steady() - from_ms));
     int rc = db_first(d->db, &sql, COLUMNS_ONE, sql_take_time, &at, err);
     buf_done(&sql);
     if (at != TASK_TIME_NONE)
@@ -433,12 +437,13 @@ int slot_store_decide(struct db *db, struct slot_store_done *ret, struct err *er
     struct slot_store_done done = {.look_at = TASK_TIME_NONE};
     struct deciding d = {.db = db, .done = &done};
 
+    const int64_t from_ms = when_steady();
     int rc = read_due(&d, err);
     if (rc == 0)
         rc = decide_all(&d, err);
     done.more |= d.count == SCHEDULES_MOST;
     if (rc == 0 && !done.more)
-        rc = read_next(&d, err);
+        rc = read_next(&d, from_ms, err);
     for (size_t i = 0; i < d.count; i++) {
         schedule_row_done(&d.due[i].schedule);
         timetable_free(d.due[i].timetable);
@@ -484,6 +489,9 @@ int slot_store_expire(struct db *db, size_t limit, size_t *ret_deleted, struct e
 
     buf_str(&where, " FROM dq_slot WHERE is_open IS NULL AND decide_time < ");
     sql_put_from_now(&where, -KEPT_MS);
+    /* dq check --schedules asks how the last run ended */
+    buf_str(&where, " AND NOT EXISTS (SELECT 1 FROM dq_schedule c WHERE c.name = dq_slot.name"
+                    " AND c.last_slot = dq_slot.slot)");
     buf_printf(&sql, "SELECT 1%s LIMIT 1", where.data);
     int rc = db_first(db, &sql, COLUMNS_ONE, NULL, NULL, err);
     if (rc == 1) {
