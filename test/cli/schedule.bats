@@ -247,6 +247,24 @@ refused()
     [[ $output == *'no schedule matches nosuch'* ]]
 }
 
+@test 'a run that failed and is retried counts as a success once it is done' {
+    write_handlers <<<'handlers: {t: {run: "test -e fine", cwd: '"$PWD"', retry: never}}'
+    fake_dqd t
+    set_ a t --every 1h
+    sql 'UPDATE dq_schedule SET create_time = UTC_TIMESTAMP() - INTERVAL 9 HOUR, update_time = create_time,
+        next_slot = UTC_TIMESTAMP() - INTERVAL 10 SECOND'
+    dqd --once
+    run -2 dq check --schedules a
+    [[ $output == *'the last run of a failed'* ]]
+    known='result IS NOT NULL AND is_open IS NULL'
+    ended() { dqd --once; [ "$(sql "SELECT result FROM dq_slot WHERE $known")" = "$1" ]; }
+    wait_until ended 2
+    touch fine
+    dq -q retry --status failed -y
+    wait_until ended 1
+    dq check --schedules a
+}
+
 @test 'import-crontab makes schedules and handlers of a crontab, and reports each line' {
     cat >tab <<'END'
 SHELL=/bin/bash

@@ -481,6 +481,22 @@ int slot_store_harvest(struct db *db, bool *ret_more, struct err *err)
     return rc;
 }
 
+int slot_store_reopen(struct db *db, const struct claim_ref *refs, size_t count, struct err *err)
+{
+    BUF_LOCAL struct buf sql = BUF_INIT;
+
+    buf_printf(
+        &sql,
+        "UPDATE dq_task t JOIN dq_slot s ON s.name = SUBSTRING_INDEX(t.task_key, '@', 1) AND s.slot ="
+        " CAST(REPLACE(REPLACE(SUBSTRING_INDEX(t.task_key, '@', -1), 'T', ' '), 'Z', '') AS DATETIME(3))"
+        " SET s.is_open = 1 WHERE t.missed_slots IS NOT NULL AND t.status = %d AND t.id IN (",
+        TASK_PENDING);
+    for (size_t i = 0; i < count; i++)
+        buf_printf(&sql, "%s%" PRIu64, i ? "," : "", refs[i].id);
+    buf_chr(&sql, ')');
+    return db_exec(db, &sql, NULL, err);
+}
+
 /* Most of the time none is that old, and nothing is written. */
 int slot_store_expire(struct db *db, size_t limit, size_t *ret_deleted, struct err *err)
 {

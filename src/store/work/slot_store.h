@@ -7,6 +7,7 @@
 
 #include "base/err.h"
 #include "store/db/db.h"
+#include "store/row/claim_ref.h"
 #include "store/fleet/schedule_row.h"
 
 #include <stdbool.h>
@@ -45,6 +46,10 @@ int slot_store_add(struct db *db, const struct schedule *s, const struct slot_ac
 
 /* Records how runs have ended, of some thousand slots at most. *ret_more: there may be more. */
 int slot_store_harvest(struct db *db, bool *ret_more, struct err *err)
+    __attribute__((warn_unused_result));
+
+/* Of these tasks, those that schedules added run again: how they end will be recorded anew. */
+int slot_store_reopen(struct db *db, const struct claim_ref *refs, size_t count, struct err *err)
     __attribute__((warn_unused_result));
 
 /* Deletes up to `limit` slots that were decided more than 90 days ago. */
