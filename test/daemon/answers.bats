@@ -99,6 +99,10 @@ END
     wait_until grep -q 'task snoozed' "$DQD_LOG"
     kill -9 "$DQD_PID"
     wait "$DQD_PID" || true
+    # MySQL may still wait for the lock, and would record it
+    waiting="SELECT COUNT(*) FROM information_schema.processlist WHERE info LIKE 'UPDATE dq_task%'"
+    given_up() { [ "$(sql "$waiting")" = 0 ]; }
+    wait_until given_up
     lock_release
     is "status = 3 AND attempt = 1" 1
     dqd_start --resident --config "$(ini 'lease = 2s\nheartbeat = 500ms')"

@@ -488,7 +488,8 @@ int slot_store_reopen(struct db *db, const struct claim_ref *refs, size_t count,
     buf_printf(
         &sql,
         "UPDATE dq_task t JOIN dq_slot s ON s.name = SUBSTRING_INDEX(t.task_key, '@', 1) AND s.slot ="
-        " CAST(REPLACE(REPLACE(SUBSTRING_INDEX(t.task_key, '@', -1), 'T', ' '), 'Z', '') AS DATETIME(3))"
+        " CAST(IF(t.missed_slots IS NOT NULL AND t.task_key LIKE '%%@____-__-__T__:__:__%%Z',"
+        " REPLACE(REPLACE(SUBSTRING_INDEX(t.task_key, '@', -1), 'T', ' '), 'Z', ''), NULL) AS DATETIME(3))"
         " SET s.is_open = 1 WHERE t.missed_slots IS NOT NULL AND t.status = %d AND t.id IN (",
         TASK_PENDING);
     for (size_t i = 0; i < count; i++)
