@@ -68,8 +68,8 @@ refused()
     refused 65 '65535 at most' set a t - --every 1m < <(head -c 65536 /dev/zero)
     refused 64 'did you mean "schedule set"' sett a t --every 1m
     refused 64 'did you mean --cron' set a t --crn @daily
-    refused 1 'there is no schedule a' show a
-    refused 1 'there is no schedule a' next a
+    refused 1 'schedule a does not exist' show a
+    refused 1 'schedule a does not exist' next a
     refused 65 'at least 1s' set a t --gap 500ms
     refused 64 'at most half of the time between slots' set a t --every 1h --spread 31m
 }

@@ -99,7 +99,7 @@ static int run_backfill(struct cmd_context *c, const void *values, struct err *e
         return err_set(err, ERR_USAGE, "from when? Give --from TIME");
     int rc = schedule_store_find(c->db, c->operands[0], &s, err);
     if (rc == 0)
-        rc = err_set(err, ERR_NOT_FOUND, "there is no schedule %s; dq schedule lists them",
+        rc = err_set(err, ERR_NOT_FOUND, "schedule %s does not exist; dq schedule lists them",
                      c->operands[0]);
     if (rc > 0)
         rc = cmd_now(c, &now_at, err);

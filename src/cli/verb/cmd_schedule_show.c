@@ -21,7 +21,8 @@ static int find(struct cmd_context *c, const char *name, struct schedule *ret, s
 {
     int rc = schedule_store_find(c->db, name, ret, err);
     if (rc == 0)
-        rc = err_set(err, ERR_NOT_FOUND, "there is no schedule %s; dq schedule lists them", name);
+        rc =
+            err_set(err, ERR_NOT_FOUND, "schedule %s does not exist; dq schedule lists them", name);
     return rc < 0 ? rc : 0;
 }
 
