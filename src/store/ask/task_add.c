@@ -8,9 +8,11 @@
  */
 #include "store/ask/task_add.h"
 #include "base/mem.h"
+#include "base/when.h"
 #include "store/db/columns.h"
 #include "store/db/db_connect.h"
 #include "store/db/db_put.h"
+#include "store/db/db_session.h"
 #include "store/fleet/event_store.h"
 #include "store/fleet/poller_store.h"
 #include "store/row/add_token.h"
@@ -21,10 +23,12 @@
 #include <inttypes.h>
 #include <stdlib.h>
 #include <sys/param.h>
+#include <time.h>
 
 #define STATEMENT_ROWS 2000
 #define ADD_TRIES 3
 #define LIVE_TRIES 10 /* the task with the key may begin, end or appear each time */
+#define KEY_NAP_MOST_MS 50
 
 struct live {
     struct claim_ref ref;
@@ -133,14 +137,15 @@ static int begin_try(struct db *db, struct add_token *token, struct err *err)
 }
 
 /* 1: added; ERR_DUPLICATE. One statement that returns what it stored, if the server can and the
- * account may read. */
+ * account may read. at_once: it fails if it would have to wait for a row. */
 static int insert_one(struct db *db, const struct task_new *t,
-                      const unsigned char token[TASK_TOKEN_SIZE], struct task_added *ret,
-                      struct err *err)
+                      const unsigned char token[TASK_TOKEN_SIZE], bool at_once,
+                      struct task_added *ret, struct err *err)
 {
     struct db_statement st = DB_STATEMENT_INIT;
     unsigned has = task_new_columns(t, 1);
 
+    buf_str(&st.sql, at_once ? "SET STATEMENT innodb_lock_wait_timeout = 0 FOR " : "");
     task_new_put_insert(&st.sql, has);
     task_new_put_many(&st, t, 1, has, token, 0);
     size_t len = st.sql.len;
@@ -155,6 +160,24 @@ static int insert_one(struct db *db, const struct task_new *t,
         rc = exec_insert(db, &st, t, ret, err);
     }
     db_statement_done(&st);
+    return rc;
+}
+
+/* What waits for a key keeps others from storing what is next to it in the index: if there is no
+ * other key, all tasks without one. So it tries again and again, without a wait, outside a
+ * transaction and where the server can. */
+static int insert_patiently(struct db *db, const struct task_new *t,
+                            const unsigned char token[TASK_TOKEN_SIZE], bool alone,
+                            struct task_added *ret, struct err *err)
+{
+    const int64_t wait_ms = alone && t->key ? db_session_can_try(db) : 0,
+                  until = when_steady() + wait_ms;
+    int rc = insert_one(db, t, token, wait_ms > 0, ret, err);
+
+    for (int ms = 1; rc == ERR_LOCKED && when_steady() < until; ms = MIN(2 * ms, KEY_NAP_MOST_MS)) {
+        nanosleep(&(struct timespec){.tv_nsec = ms * 1000000L}, NULL);
+        rc = insert_one(db, t, token, true, ret, err);
+    }
     return rc;
 }
 
@@ -273,7 +296,7 @@ static int add_once(struct db *db, const struct task_new *t,
     struct live old = {{0, 0}, 0, 0};
 
     for (int tries = 0; tries < LIVE_TRIES; tries++) {
-        int rc = insert_one(db, t, token, ret, err);
+        int rc = insert_patiently(db, t, token, alone, ret, err);
         if (rc != ERR_DUPLICATE)
             return rc;
         rc = find_live(db, t, &old, err);

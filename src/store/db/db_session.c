@@ -219,6 +219,11 @@ void db_session_wait(struct db *db)
         db_handle_drop(db);
 }
 
+int64_t db_session_can_try(const struct db *db)
+{
+    return db->mariadb ? (int64_t)db->lock_wait_s * 1000 : 0;
+}
+
 void db_session_beware(struct db *db)
 {
     if (!db->mariadb && !db->lock_wait_s)

@@ -8,6 +8,7 @@
 #include "base/err.h"
 
 #include <stdbool.h>
+#include <stdint.h>
 
 struct db;
 
@@ -35,6 +36,10 @@ void db_session_set(struct db *db, const struct db_session *session);
  * the connection: the next one waits. */
 int db_session_wait_not(struct db *db, struct err *err) __attribute__((warn_unused_result));
 void db_session_wait(struct db *db);
+
+/* For how many milliseconds a statement would wait for a row, if it can also be told not to wait at
+ * all, by "SET STATEMENT innodb_lock_wait_timeout = 0 FOR"; else 0. */
+int64_t db_session_can_try(const struct db *db);
 
 /* Another session has locked a row. If this one would rather not wait, but the server makes it wait
  * (MySQL), it is wary for a minute: statements look for locked rows first, of whatever tag. */
