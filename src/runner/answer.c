@@ -113,7 +113,7 @@ static bool take_verdict(struct job *j, struct json_reader *json, const char *li
     return true;
 }
 
-/* The answer of a job that is no batch: the last line counts. */
+/* The answer of a single task: the last line counts. */
 static void keep_answer(struct job *j, struct json_reader *json, const char *line, size_t len,
                         bool whole)
 {
@@ -159,7 +159,7 @@ bool answer_line(struct job *j, struct json_reader *json, const char *line, size
         return false;
     if (reply && !j->replied)
         begin_reply(j);
-    if (reply && !job_is_batch(j)) {
+    if (reply && !j->plan->contract->verdicts) {
         keep_answer(j, json, line, len, whole);
         return false;
     }

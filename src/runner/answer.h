@@ -1,6 +1,6 @@
 /*
  * answer.h - what a handler says about its tasks, a line each: on DQ_REPLY_FD, or on the stdout of
- * a batch that writes nothing there.
+ * a handler that may use that and writes nothing there.
  */
 #ifndef DQ_RUNNER_ANSWER_H
 #define DQ_RUNNER_ANSWER_H
@@ -12,11 +12,11 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* reply: the line is from DQ_REPLY_FD; else from a batch's stdout. `whole` is false for a piece of
+/* reply: the line is from DQ_REPLY_FD; else from stdout. `whole` is false for a piece of
  * a line that is longer than CAPTURE_LINE_MAX.
  *
- * True: the line is a verdict on a task of this batch that had none yet. The caller must report
- * *ret, which is valid until json is used again. The answer of a job that is no batch becomes
+ * True: the line is a verdict on a task of this job that had none yet. The caller must report
+ * *ret, which is valid until json is used again. An answer that is to count at the end becomes
  * j->answer: the process may yet change its mind. Any other line of stdout is added to the tail of
  * the output; one that seems to be meant as an answer, and any of DQ_REPLY_FD, is kept for
  * answer_fault. */

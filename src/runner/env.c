@@ -66,7 +66,7 @@ char *const *env_make(struct env_room *room, const struct job *j, const struct s
 
     buf_reset(b);
     put(b, "DQ_TAG", j->order.tag);
-    if (job_is_batch(j))
+    if (j->plan->contract->lines)
         put_number(b, "DQ_BATCH", j->order.count);
     else
         put_task(b, j);

@@ -98,11 +98,11 @@ static void put_line(struct buf *b, const struct task *t)
     buf_str(b, "}\n");
 }
 
-int input_tasks(const struct task *tasks, size_t count, bool batch, struct err *err)
+int input_tasks(const struct task *tasks, size_t count, bool lines, struct err *err)
 {
     BUF_LOCAL struct buf b = BUF_INIT;
 
-    if (!batch)
+    if (!lines)
         return input(tasks->body, tasks->body_size, err);
     for (size_t i = 0; i < count; i++)
         put_line(&b, &tasks[i]);

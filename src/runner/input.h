@@ -10,9 +10,9 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-/* A sealed memfd at offset 0, the caller's, with the body of the task, or for a batch a line of
- * JSON for each. -1 with err: ERR_SYSTEM, or ERR_DATA if a body is to blame. */
-int input_tasks(const struct task *tasks, size_t count, bool batch, struct err *err);
+/* A sealed memfd at offset 0, the caller's, with the body of the task, or a line of JSON for
+ * each. -1 with err: ERR_SYSTEM, or ERR_DATA if a body is to blame. */
+int input_tasks(const struct task *tasks, size_t count, bool lines, struct err *err);
 /* The same for any bytes; -1 with errno. name: for /proc. */
 int input_memory(const char *name, const void *p, size_t size);
 

@@ -61,11 +61,6 @@ void job_follow(struct job *j, bool begin)
     capture_add(&j->fresh, tail, len);
 }
 
-bool job_is_batch(const struct job *j)
-{
-    return j->plan->handler->batch > 1;
-}
-
 void job_set_deadline(struct job *j, int64_t deadline_at, int64_t now)
 {
     if (deadline_at <= j->deadline_at)

@@ -39,7 +39,7 @@ struct job {
     bool *reported;
     struct job_id *by_id;       /* see answer.c; NULL: nobody has asked for an id yet */
     bool replied;               /* a line was written to DQ_REPLY_FD */
-    bool answered;              /* the last one there is an answer: of a job that is no batch */
+    bool answered;              /* the last one there is an answer, if it is to count at the end */
     struct verdict answer;      /* with a text of its own */
     char **unread, *unread_any; /* see answer.h */
 
@@ -52,7 +52,6 @@ struct job {
  * clock, ms. */
 struct job *job_new(uint32_t number, const struct message_job *m, int64_t now);
 void job_free(struct job *j); /* no process may work on it; NULL is fine */
-bool job_is_batch(const struct job *j);
 /* Begins to keep its output in `fresh`, which then has the tail so far; or ends that. */
 void job_follow(struct job *j, bool begin);
 

@@ -9,6 +9,7 @@
 #include "base/mem.h"
 #include "base/when.h"
 #include "runner/child.h"
+#include "runner/contract.h"
 #include "runner/input.h"
 #include "runner/notes.h"
 #include "runner/rights.h"
@@ -128,7 +129,7 @@ int link_send_tasks(struct link *l, uint32_t number, const struct handlers *h, u
                     struct err *err)
 {
     struct message_job j = *times;
-    const bool batch = h->items[handler].batch > 1;
+    const bool lines = contract_of(&h->items[handler])->lines;
     MEM_LOCAL uint64_t *ids = mem_alloc(count * sizeof *ids);
 
     for (uint32_t i = 0; i < count; i++)
@@ -138,7 +139,7 @@ int link_send_tasks(struct link *l, uint32_t number, const struct handlers *h, u
     j.tag = tasks->tag;
     j.ids = ids;
     j.count = count;
-    if (!batch) {
+    if (!lines) {
         j.key = tasks->key;
         j.attempt = tasks->attempt;
         j.max_attempts = tasks->max_attempts;
@@ -146,7 +147,7 @@ int link_send_tasks(struct link *l, uint32_t number, const struct handlers *h, u
         j.slots = (uint32_t)(tasks->missed_slots + 1);
         j.token = tasks->version;
     }
-    j.stdin_fd = input_tasks(tasks, count, batch, err);
+    j.stdin_fd = input_tasks(tasks, count, lines, err);
     if (j.stdin_fd >= 0)
         link_send_job(l, number, &j);
     return j.stdin_fd >= 0 ? 0 : err->code;

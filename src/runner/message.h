@@ -45,7 +45,7 @@ enum message_type {
 
 /* ---- orders */
 
-/* One handler process: one task, or a batch of them. */
+/* What a process works on: one task, or a batch of them. */
 struct message_job {
     uint64_t digest; /* of the handlers table that `handler` indexes */
     uint32_t handler;
@@ -54,12 +54,12 @@ struct message_job {
     /* not after, unless VOUCH extends it: the task may have been cancelled */
     int64_t vouched_us;
     int64_t deadline_at; /* killed before this unless renewed */
-    /* sealed memfd at offset 0: the body, or for a batch JSON lines. -1: stdin is empty;
+    /* sealed memfd at offset 0: the body, or JSON lines. -1: stdin is empty;
      * PROTO_FD_LOST: it did not arrive. Sending closes it; the receiver owns it */
     int stdin_fd;
     const void *ids; /* of the tasks, uint64_t each, in the order of the lines; unaligned */
-    uint32_t count;  /* 1 to MESSAGE_TASKS_MAX; 1 unless the handler has batch > 1 */
-    /* of the single task; unused for a batch (what it needs is in the lines) */
+    uint32_t count;  /* 1 to MESSAGE_TASKS_MAX, at most the handler's batch */
+    /* of the single task; unused if stdin is lines, which have it */
     const char *key; /* NULL: DQ_KEY is empty */
     uint32_t attempt, max_attempts;
     int64_t expected_at;

@@ -207,6 +207,7 @@ struct table *table_new(const struct handlers *handlers, const char *default_use
     t->plans = mem_zero(handlers->count, sizeof *t->plans);
     for (size_t i = 0; i < handlers->count; i++) {
         t->plans[i].handler = &handlers->items[i];
+        t->plans[i].contract = contract_of(&handlers->items[i]);
         t->plans[i].default_user = default_user;
         t->plans[i].config = config;
         make_argv(&t->plans[i]);

@@ -10,6 +10,7 @@
 #include "base/err.h"
 #include "conf/handlers.h"
 #include "runner/child.h"
+#include "runner/contract.h"
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -27,6 +28,7 @@ struct setup {
 /* How one handler is started. */
 struct plan {
     const struct handler *handler;
+    const struct contract *contract;
     const char *default_user, *config;
     const char *const *argv; /* without a shell, if none is needed */
     char **words;            /* of a text that needs none, owned; NULL: it does, or it is a list */

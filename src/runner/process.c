@@ -28,7 +28,7 @@ struct process *process_new(struct job *j, volatile pid_t *note)
     *p->launch.note = NOTES_STARTS;
     for (int i = 0; i < PROCESS_STREAMS; i++)
         p->streams[i] = (struct process_stream){.process = p, .fd = -1};
-    p->streams[PROCESS_OUT].answers = job_is_batch(j);
+    p->streams[PROCESS_OUT].answers = p->launch.plan->contract->on_stdout;
     p->streams[PROCESS_REPLY].answers = true;
     return p;
 }

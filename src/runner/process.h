@@ -29,14 +29,14 @@ enum process_stop {
     PROCESS_START_HANGS
 };
 
-/* The pipes from it: stdout (and stderr, unless it is a batch), stderr, DQ_REPLY_FD. */
+/* The pipes from it: stdout (and stderr, unless that has answers), stderr, DQ_REPLY_FD. */
 enum { PROCESS_OUT, PROCESS_ERR, PROCESS_REPLY, PROCESS_STREAMS };
 
 /* The reading end of a pipe from it. */
 struct process_stream {
     struct process *process;
     int fd;       /* -1: closed */
-    bool answers; /* lines for answer.h: those of DQ_REPLY_FD, a batch's stdout; else the tail */
+    bool answers; /* lines for answer.h: those of DQ_REPLY_FD, or stdout; else the tail */
     bool paused;  /* it is not watched */
     struct lines lines;
 };

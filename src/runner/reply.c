@@ -188,7 +188,8 @@ static void put_rest(struct proto_out *o, struct job *j, uint32_t i, const struc
 {
     struct message_result said = *r;
     BUF_LOCAL struct buf text = BUF_INIT;
-    bool exited = r->outcome == OUTCOME_DONE || (r->outcome == OUTCOME_EXIT && !job_is_batch(j));
+    bool exited = r->outcome == OUTCOME_DONE ||
+                  (r->outcome == OUTCOME_EXIT && !j->plan->contract->verdicts);
 
     if (exited && j->answered) {
         take_answer(&j->answer, &j->tail, &said, &text);

@@ -146,7 +146,7 @@ static void take_job(struct runner *r, uint32_t number, const struct message_job
 
     if (jobs_find(&r->crew.jobs, number) ||
         (t && (m->handler >= t->handlers->count ||
-               (m->count > 1 && t->handlers->items[m->handler].batch < 2)))) {
+               m->count > (uint32_t)t->handlers->items[m->handler].batch))) {
         r->in.bad = true;
         job_free(j);
     } else if (!t) {

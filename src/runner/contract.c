@@ -1,0 +1,12 @@
+/*
+ * contract.c - see contract.h.
+ */
+#include "runner/contract.h"
+
+static const struct contract single = {.lines = false};
+static const struct contract batch = {.lines = true, .verdicts = true, .on_stdout = true};
+
+const struct contract *contract_of(const struct handler *h)
+{
+    return h->batch > 1 ? &batch : &single;
+}
