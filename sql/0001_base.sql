@@ -69,14 +69,30 @@ CREATE TABLE IF NOT EXISTS dq_attempt (
   KEY finished (finish_time)
 ) ENGINE=InnoDB ROW_FORMAT=DYNAMIC COMMENT='dq: one row per attempt that did not succeed (all of them with history = all)';
 
-CREATE TABLE IF NOT EXISTS dq_tag (
-  tag varchar(128) CHARACTER SET utf8mb4 COLLATE utf8mb4_bin NOT NULL,
+-- A tag is under the limit of its own name, or under the one that its handler names. It is paused by the row of its own name, by that of
+-- its limit, and by each pattern that it matches.
+CREATE TABLE IF NOT EXISTS dq_limit (
+  name varchar(128) CHARACTER SET utf8mb4 COLLATE utf8mb4_bin NOT NULL COMMENT 'a tag; a limit that handlers name; a glob of tags, which can only be paused; or dqd HOST, which dq quiet pauses',
+  pattern varchar(520) CHARACTER SET utf8mb4 COLLATE utf8mb4_bin NULL COMMENT 'of a glob: for LIKE, with ESCAPE ''!''',
+  version bigint unsigned NOT NULL DEFAULT 0 COMMENT '+1 on every change but those of next_at',
+  running int unsigned NULL COMMENT 'tasks that may run at a time on all hosts; NULL: global_max_running of the handler',
+  rate int unsigned NULL COMMENT 'tasks that may start in rate_period; NULL: any number',
+  rate_period bigint unsigned NULL COMMENT 'ms',
+  burst int unsigned NULL COMMENT 'of these: at once',
+  next_at datetime(6) NULL COMMENT 'when the next one may start if burst is 1',
+  hours varchar(2000) CHARACTER SET utf8mb4 COLLATE utf8mb4_bin NULL COMMENT 'the windows in which tasks may start, one a line; NULL: always',
+  reason varchar(255) CHARACTER SET utf8mb4 COLLATE utf8mb4_bin NULL COMMENT 'of these limits',
+  actor varchar(255) CHARACTER SET utf8mb4 COLLATE utf8mb4_bin NULL COMMENT 'who set them',
   paused_until datetime(3) NULL COMMENT 'NULL: not paused; 9999-12-31 23:59:59.999: until resumed',
   paused_by varchar(255) CHARACTER SET utf8mb4 COLLATE utf8mb4_bin NULL,
   pause_reason varchar(255) CHARACTER SET utf8mb4 COLLATE utf8mb4_bin NULL,
+  held_until datetime(3) NULL COMMENT 'by the answer of a handler, or the breaker: no task starts before this',
+  hold_reason varchar(255) CHARACTER SET utf8mb4 COLLATE utf8mb4_bin NULL,
+  breaker tinyint unsigned NOT NULL DEFAULT 0 COMMENT 'how often in a row it has opened; 0: it is closed',
   update_time datetime(3) NULL,
-  PRIMARY KEY (tag)
-) ENGINE=InnoDB COMMENT='dq: switches of operators per tag; its row is the lock of a limit over all hosts';
+  PRIMARY KEY (name),
+  KEY pattern (pattern)
+) ENGINE=InnoDB COMMENT='dq: how many tasks may start, how fast and when; pauses and holds; its row is the lock of a limit over all hosts';
 
 CREATE TABLE IF NOT EXISTS dq_poller (
   token binary(16) NOT NULL,
@@ -108,6 +124,7 @@ CREATE TABLE IF NOT EXISTS dq_minute (
   done int unsigned NOT NULL COMMENT 'tasks that became done',
   failed int unsigned NOT NULL COMMENT 'tasks that failed for good',
   retried int unsigned NOT NULL COMMENT 'attempts that failed, whose task runs again',
+  permanent int unsigned NOT NULL DEFAULT 0 COMMENT 'of failed: by a permanent error, which is the fault of the task',
   expired int unsigned NOT NULL COMMENT 'tasks that were cancelled because they expired',
   ended int unsigned NOT NULL COMMENT 'attempts that began and ended',
   run_sum bigint unsigned NOT NULL COMMENT 'ms from start to end of these, together',
@@ -152,6 +169,7 @@ CREATE TABLE IF NOT EXISTS dq_handler (
   batch int unsigned NOT NULL,
   max_running int unsigned NOT NULL COMMENT 'processes of a tag on a host',
   global_max_running int unsigned NOT NULL COMMENT 'tasks of a tag on all hosts; 0: no limit',
+  limit_name varchar(128) CHARACTER SET utf8mb4 COLLATE utf8mb4_bin NULL COMMENT 'of dq_limit: the limit that its tags are under; NULL: each under that of its own name',
   max_attempts int unsigned NOT NULL,
   timeout bigint unsigned NOT NULL COMMENT 'ms',
   retry varchar(1024) CHARACTER SET ascii COLLATE ascii_bin NULL COMMENT 'the waits of the retry list in ms, separated by commas; NULL: not known',

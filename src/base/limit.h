@@ -7,15 +7,26 @@
 #define DQ_BASE_LIMIT_H
 
 #include "base/buf.h"
+#include "base/rate.h"
 
 #include <stdint.h>
+
+struct hours;
 
 /* What is stored for a tag. */
 struct limit {
     uint32_t running;        /* tasks that may run at a time, on all hosts; 0: any number */
     int64_t paused_until_at; /* INT64_MAX: until resumed; TASK_TIME_NONE: not paused */
     const char *reason;      /* of the pause; NULL: none */
+    struct rate rate;
+    int64_t next_us;           /* see rate.h: microseconds */
+    const struct hours *hours; /* in which tasks may start; NULL: always */
+    int64_t held_until_at;     /* TASK_TIME_NONE: not held */
+    const char *hold_reason;   /* NULL: none */
+    uint32_t breaker;          /* how often in a row it has opened; 0: it is closed */
 };
+/* Of a tag without a limit. */
+#define LIMIT_NONE .paused_until_at = TASK_TIME_NONE, .held_until_at = TASK_TIME_NONE
 
 enum limit_why {
     LIMIT_OPEN,
@@ -41,6 +52,6 @@ void limit_put(struct buf *b, const struct limit *l, const struct limit_answer *
 uint32_t limit_join(uint32_t a, uint32_t b);
 
 #define LIMIT_LOCKED_TEXT                                                                          \
-    "another session has locked its tag's row of dq_tag, which guards global_max_running"
+    "another session has locked its tag's row of dq_limit, which guards global_max_running"
 
 #endif

@@ -16,7 +16,7 @@ void care_put_aside(struct db *db, struct tag_state *t, const struct rows_faults
                     int64_t now_us);
 /* The server has refused a whole claim; err NULL: it has not. */
 void care_refused(struct tag_state *t, const struct err *err);
-/* Another session has locked the tag's row of dq_tag: a dqd that is claiming, or an open
+/* Another session has locked the tag's row of dq_limit: a dqd that is claiming, or an open
  * transaction. Only this tag waits. */
 void care_limit_locked(struct tag_state *t, const struct err *err);
 /* A claim was not hindered by that. */

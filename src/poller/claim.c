@@ -229,7 +229,7 @@ static int claim(struct claims *claims, const struct look_step *s, struct err *e
         .expires_ms = h->expires_ms,
         .on_failed = h->on_failed,
         .lease_ms = claims->ctx->conf->dqd.lease_ms,
-        .tag_limit = {(uint32_t)h->global_max_running, TASK_TIME_NONE, NULL},
+        .tag_limit = {.running = (uint32_t)h->global_max_running, LIMIT_NONE},
         .row_us = s->tag->claims.row_us,
         .next = s->next,
         .before = lose_overtaken,

@@ -24,8 +24,8 @@
 #define SLOW_US INT64_C(250000)
 /* A pause of the server, such as a backup makes, seldom meets one tag so many times in a row. */
 #define SLOW_TIMES 3
-/* For a tag whose row in dq_tag is locked: another dqd's claim takes two milliseconds; a forgotten
- * transaction lasts, and is tried once a second. */
+/* For a tag whose row in dq_limit is locked: another dqd's claim takes two milliseconds; a
+ * forgotten transaction lasts, and is tried once a second. */
 #define LIMIT_HOLD_MIN_US 2000
 #define LIMIT_HOLD_MOST_US INT64_C(1000000)
 

@@ -92,7 +92,7 @@ int64_t look_tag_rest(struct look_tag *t, int64_t now_us);
  * ends. */
 void look_tag_short(struct look_tag *t, int64_t now_us);
 void look_tag_handler_changed(struct look_tag *t); /* ends the rest, and any pause */
-/* A claim found its row of dq_tag locked, which guards global_max_running: another dqd that is
+/* A claim found its row of dq_limit locked, which guards global_max_running: another dqd that is
  * claiming, or an open transaction. */
 void look_tag_limit_locked(struct look_tag *t, int64_t now_us, uint64_t random);
 

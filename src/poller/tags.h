@@ -20,10 +20,10 @@ struct tag_state {
     char *name;
     char *rest_error; /* why it rests, or has rested; NULL: it has not */
     struct tag_set *set;
-    int handler;       /* index in the current table; -1: none, or left out by --tag */
-    bool selected;     /* by --tag */
-    int64_t seen_us;   /* last look that had it */
-    int64_t late_ms;   /* how long its earliest task had been due at the last look at all tags */
+    int handler;     /* index in the current table; -1: none, or left out by --tag */
+    bool selected;   /* by --tag */
+    int64_t seen_us; /* last look that had it */
+    int64_t late_ms; /* how long its earliest task had been due at the last look at all tags */
     /* where upkeep looks for its expired tasks next */
     struct peek_floor expire_from;
     int64_t warned_us; /* last time the log said that it has no handler; 0: never */
@@ -33,7 +33,7 @@ struct tag_state {
     int64_t refused_us; /* when its last claim was, as a whole; 0: it was not */
     struct err refusal; /* of that claim */
     int64_t bare_us;    /* until then a claim brings no bodies: some body_size was a lie */
-    /* since when another session has locked its row of dq_tag; 0: it has not */
+    /* since when another session has locked its row of dq_limit; 0: it has not */
     int64_t limit_since_us;
     int64_t limit_said_us; /* when that was logged; 0: it was not */
 };

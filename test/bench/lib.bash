@@ -89,7 +89,7 @@ settings()
 
 empty()
 {
-    sql 'SET FOREIGN_KEY_CHECKS=0; TRUNCATE dq_task; TRUNCATE dq_attempt; DELETE FROM dq_tag; DELETE FROM dq_poller'
+    sql 'SET FOREIGN_KEY_CHECKS=0; TRUNCATE dq_task; TRUNCATE dq_attempt; DELETE FROM dq_limit; DELETE FROM dq_poller'
 }
 # due COUNT [TAG]: tasks that are due, with a body of 20 bytes.
 due()

@@ -202,7 +202,7 @@ END
 @test 'resume --over asks like the verbs that change tasks, with their number and the place' {
     tasks 30 mail 0 "expected_time = expected_time - INTERVAL 60 SECOND"
     dq -q pause mail
-    paused() { [ "$(sql 'SELECT COUNT(*) FROM dq_tag WHERE paused_until IS NOT NULL')" -eq 1 ]; }
+    paused() { [ "$(sql 'SELECT COUNT(*) FROM dq_limit WHERE paused_until IS NOT NULL')" -eq 1 ]; }
     due="SELECT COUNT(*) FROM dq_task WHERE expected_time < UTC_TIMESTAMP(3)"
     run dq resume mail --over 1h </dev/null
     [ "$status" -eq 64 ]

@@ -16,7 +16,7 @@ setup()
 teardown() { [ -z "$BENCH_PID" ] || kill -KILL "$BENCH_PID" 2>/dev/null || true; }
 
 databases() { sql 'SHOW DATABASES'; }
-rows() { sql 'CHECKSUM TABLE dq_task, dq_attempt, dq_tag, dq_poller, dq_meta'; }
+rows() { sql 'CHECKSUM TABLE dq_task, dq_attempt, dq_limit, dq_poller, dq_meta'; }
 
 # Nothing of a dq bench is there any more, and what was there before is as it was.
 untouched() { [ "$(databases)" = "$databases" ] && [ "$(rows)" = "$rows" ] && [ -z "$(ls -A "$TMPDIR")" ]; }

@@ -64,7 +64,7 @@ END
     sql "UPDATE dq_task SET id = id + 1000000"
     done=$((done + 1000000)) pending=$((pending + 1000000))
     denied=0
-    for table in dq_task dq_attempt dq_tag dq_poller dq_handler dq_rest dq_minute dq_event dq_output; do
+    for table in dq_task dq_attempt dq_limit dq_poller dq_handler dq_rest dq_minute dq_event dq_output; do
         may_use_all_but $table
         while read -r command; do
             for format in table tsv json; do

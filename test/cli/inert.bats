@@ -14,7 +14,8 @@ fill()
     done
     sql "INSERT INTO dq_attempt (task_id, version, attempt, host, start_time, finish_time, outcome, error_stack, output)
          SELECT id, 1, 1, $text, $now, $now, 'exit', $text, X'$hex' FROM dq_task"
-    sql "INSERT INTO dq_tag VALUES ($text, '9999-12-31 23:59:59.999', $text, $text, $now)"
+    sql "INSERT INTO dq_limit (name, paused_until, paused_by, pause_reason, update_time)
+         VALUES ($text, '9999-12-31 23:59:59.999', $text, $text, $now)"
     fake_dqd x
     sql "UPDATE dq_poller SET host = $text, handlers_file = $text, tags = $text; UPDATE dq_handler SET pattern = $text;
          INSERT INTO dq_rest SELECT token, $text, $now + INTERVAL 1 HOUR, 0, $text FROM dq_poller;

@@ -179,12 +179,12 @@ task()
     [[ $(dq tags -t known -o tsv | tr '\t' ' ') == *' true  known true '* ]]
     dq -q pause known --for 2h --reason 'provider is down'
     [ "$(sql "SELECT TIMESTAMPDIFF(MINUTE, UTC_TIMESTAMP(3), paused_until) IN (119, 120), pause_reason
-              FROM dq_tag WHERE tag = 'known'")" = $'1\tprovider is down' ]
+              FROM dq_limit WHERE name = 'known'")" = $'1\tprovider is down' ]
     dq -q pause known --until 2031-01-01T00:00:00Z
     [[ $(dq tags -t known -o json) == *'"paused":true,"paused_until":"2031-01-01T00:00:00.000Z"'* ]]
     [[ $(dq tags -t known) == *' 2031-01-01 '* ]]
-    [ "$(sql "SELECT paused_until FROM dq_tag WHERE tag = 'known'")" = '2031-01-01 00:00:00.000' ]
-    [ -n "$(sql "SELECT paused_by FROM dq_tag WHERE tag = 'known' AND paused_by LIKE '%@%'")" ]
+    [ "$(sql "SELECT paused_until FROM dq_limit WHERE name = 'known'")" = '2031-01-01 00:00:00.000' ]
+    [ -n "$(sql "SELECT paused_by FROM dq_limit WHERE name = 'known' AND paused_by LIKE '%@%'")" ]
     run dq pause known --for 90m
     [[ $output == 'known is paused for 1h30m; '* ]]
     TZ=Europe/Berlin run dq pause known --until '2031-01-01 12:00'
@@ -192,11 +192,11 @@ task()
     run dq pause known --until 2020-01-01
     [ "$status" -eq 64 ]
     [[ $output == 'dq: pause: --until: 2020-01-01 is in the past' ]]
-    [ "$(sql "SELECT paused_until FROM dq_tag WHERE tag = 'known'")" = '2031-01-01 11:00:00.000' ]
+    [ "$(sql "SELECT paused_until FROM dq_limit WHERE name = 'known'")" = '2031-01-01 11:00:00.000' ]
     run dq pause known --for 0s
     [ "$status" -eq 64 ]
     [[ $output == 'dq: pause: --for must be longer than 0'* ]]
-    [ "$(sql "SELECT paused_until FROM dq_tag WHERE tag = 'known'")" = '2031-01-01 11:00:00.000' ]
+    [ "$(sql "SELECT paused_until FROM dq_limit WHERE name = 'known'")" = '2031-01-01 11:00:00.000' ]
     run dq pause "bob's tag"
     [ "$status" = 65 ]
     [[ $output == 'dq: pause: a tag must not contain quotes: byte 4 is U+0027; a tag has no '* ]]
@@ -219,7 +219,7 @@ task()
          VALUES ('star*', '', UTC_TIMESTAMP(3), UTC_TIMESTAMP(3))"
     dq -q pause 'star*'
     dq -q resume 'star*'
-    sql "DELETE FROM dq_task WHERE tag = 'star*'; DELETE FROM dq_tag WHERE tag = 'star*'"
+    sql "DELETE FROM dq_task WHERE tag = 'star*'; DELETE FROM dq_limit WHERE name = 'star*'"
     dq -q pause never.seen
     [ "$(dq tags -o id | tr '\n' ' ')" = 'known never.seen ' ]
     run dq resume known

@@ -194,7 +194,7 @@ keys_at_bottom()
     sees 'resume slow.export on localhost/dq\? \[y/N\]'
     keys Escape
     sees 'q quit'
-    [ "$(sql 'SELECT COUNT(*) FROM dq_tag WHERE paused_until IS NOT NULL')" -eq 1 ]
+    [ "$(sql 'SELECT COUNT(*) FROM dq_limit WHERE paused_until IS NOT NULL')" -eq 1 ]
     keys c
     sees 'cancel 25 tasks'
     keys y

@@ -181,12 +181,12 @@ YAML
     id=$(dq -q add t)
     wait_until causes_are 'done' "$id"
     lock_task "$id"
-    echo 'UPDATE dq_tag SET update_time = UTC_TIMESTAMP(3); SELECT "both";' >&9
+    echo 'UPDATE dq_limit SET update_time = UTC_TIMESTAMP(3); SELECT "both";' >&9
     wait_until grep -q both "$BATS_TEST_TMPDIR/locked"
     id=$(dq -q add t)
     wait_until causes_are locked "$id" # a claim has its chance first
     why "$id"
-    says "^  another session has locked its tag's row of dq_tag, which guards global_max_running"
+    says "^  another session has locked its tag's row of dq_limit, which guards global_max_running"
     echo 'ROLLBACK;' >&9
     wait_until causes_are 'done' "$id"
     dqd_stop
@@ -195,7 +195,7 @@ YAML
 
 @test 'why, tags, check and doctor name what the server refuses: a row, or whole claims' {
     serve <<<'handlers: {t: {run: "true"}, u: {run: "true", global_max_running: 2}}'
-    sql "CREATE TRIGGER limit_refused BEFORE INSERT ON dq_tag FOR EACH ROW SET NEW.tag = (SELECT 1 UNION SELECT 2);
+    sql "CREATE TRIGGER limit_refused BEFORE INSERT ON dq_limit FOR EACH ROW SET NEW.name = (SELECT 1 UNION SELECT 2);
          CREATE TRIGGER refuses BEFORE UPDATE ON dq_task FOR EACH ROW SET NEW.host =
          IF(OLD.tag = 't', (SELECT 1 UNION SELECT 2), NEW.host)"
     id=$(dq -q add t)

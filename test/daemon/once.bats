@@ -233,7 +233,7 @@ END
         --socket="$(readlink -f "$DQ_SANDBOX/server")/mysql.sock" \
         <"$BATS_TEST_TMPDIR/lock" >"$BATS_TEST_TMPDIR/locked" 3>&- &
     exec 9>"$BATS_TEST_TMPDIR/lock"
-    echo 'START TRANSACTION; SELECT "locked" FROM dq_tag FOR UPDATE;' >&9
+    echo 'START TRANSACTION; SELECT "locked" FROM dq_limit FOR UPDATE;' >&9
     wait_until grep -q locked "$BATS_TEST_TMPDIR/locked"
     dqd_start 9>&-
     wait_until grep -q connected "$DQD_LOG"

@@ -375,9 +375,9 @@ handlers:
   c: {run: 'true'}
 END
     new_account worker
-    local rights="s/'dq_worker'@'%'/worker@localhost/; /^GRANT.* TO worker@/{/dq_tag/!p}"
+    local rights="s/'dq_worker'@'%'/worker@localhost/; /^GRANT.* TO worker@/{/dq_limit/!p}"
     sql "$(sed -n "$rights" "$DQ_TOP/sql/grants.sql.example")
-         GRANT SELECT ON dq.dq_tag TO worker@localhost"
+         GRANT SELECT ON dq.dq_limit TO worker@localhost"
     dq add b
     own_ini 's/^user *=.*/user = worker/'
     dqd_start --resident --log-level debug --config "$BATS_TEST_TMPDIR/own.ini"
@@ -387,9 +387,9 @@ END
     wait_until is 'status = 1' 4
     wait_until refused debug 3
     [ "$(grep -c ' error dqd ' "$DQD_LOG")" = 1 ]
-    logged ' error dqd .*INSERT.*denied.*dq_tag.*grant it'
+    logged ' error dqd .*INSERT.*denied.*dq_limit.*grant it'
     [ "$(grep -c 'works again' "$DQD_LOG")" = 0 ]
-    sql 'GRANT INSERT, UPDATE ON dq.dq_tag TO worker@localhost'
+    sql 'GRANT INSERT, UPDATE ON dq.dq_limit TO worker@localhost'
     wait_until is 'status = 1' 5
     wait_until logged 'works again.*duty=claim'
     dqd_stop

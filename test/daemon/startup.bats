@@ -330,7 +330,7 @@ as_reader() # as_reader ARG...: dqd of an account that may only read, and say th
     sql 'GRANT SELECT ON dq.* TO forgetful@localhost;
          GRANT SELECT, INSERT, UPDATE, DELETE ON dq.dq_task TO forgetful@localhost;
          GRANT INSERT, UPDATE, DELETE ON dq.dq_poller TO forgetful@localhost;
-         GRANT INSERT, UPDATE, DELETE ON dq.dq_tag TO forgetful@localhost; DELETE FROM dq_task'
+         GRANT INSERT, UPDATE, DELETE ON dq.dq_limit TO forgetful@localhost; DELETE FROM dq_task'
     own_ini 's/^user *=.*/user = forgetful/; s/^\[dqd\]/&\nlease = 2s\nheartbeat = 500ms/'
     dq add t
     run timeout 300 "$DQ_BIN/dqd" --config "$BATS_TEST_TMPDIR/own.ini"

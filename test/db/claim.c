@@ -321,7 +321,7 @@ static void global_limit_holds(void **state)
     assert_int_equal(saw.held, LIMIT_RUNNING);
     /* While one counts, the other waits: the tag's row is the lock. */
     run(db, "START TRANSACTION");
-    run(db, "UPDATE dq_tag SET update_time = UTC_TIMESTAMP(3) WHERE tag = 't'");
+    run(db, "UPDATE dq_limit SET update_time = UTC_TIMESTAMP(3) WHERE name = 't'");
     assert_int_equal(claim_store_claim(other, &b, &ask, &more, &saw, NULL, &err), ERR_LOCKED);
     assert_int_equal(saw.held, LIMIT_LOCKED);
     run(db, "ROLLBACK");
@@ -339,10 +339,10 @@ static void paused_tags_are_not_claimed(void **state)
     struct claim_seen saw;
     (void)state;
     add("t", NULL, -1000);
-    run(db, "INSERT INTO dq_tag (tag, paused_until) VALUES ('t', '9999-12-31 23:59:59.999')");
+    run(db, "INSERT INTO dq_limit (name, paused_until) VALUES ('t', '9999-12-31 23:59:59.999')");
     ok(claim_store_claim(db, &a, &ask, &won, &saw, NULL, &err));
     assert_int_equal(won.count + saw.found + saw.lost, 0);
-    run(db, "UPDATE dq_tag SET paused_until = UTC_TIMESTAMP(3) - INTERVAL 1 SECOND");
+    run(db, "UPDATE dq_limit SET paused_until = UTC_TIMESTAMP(3) - INTERVAL 1 SECOND");
     ok(claim_store_claim(db, &a, &ask, &won, &saw, NULL, &err));
     assert_int_equal(won.count, 1);
     task_array_done(&won);

@@ -135,7 +135,7 @@ static void next_one_is_of_our_share_and_not_of_a_paused_tag(void **state)
     assert_in_range(won.count, 1, 19);
     ask.early_ms = 0;
     ask.share = 0;
-    run(db, "INSERT INTO dq_tag (tag, paused_until) VALUES ('t', '9999-12-31 23:59:59.999')");
+    run(db, "INSERT INTO dq_limit (name, paused_until) VALUES ('t', '9999-12-31 23:59:59.999')");
     ok(claim_store_claim(db, &a, &ask, &won, &saw, NULL, &err));
     assert_true(saw.next_known && saw.next_at == TASK_TIME_NONE);
     buf_done(&sql);

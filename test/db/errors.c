@@ -30,7 +30,7 @@ static void errors_have_classes_and_say_no_data(void **state)
         {"SELECT secret_column FROM dq_task", ERR_CONFIG, true},
         {"SELECT 1 FROM dq_absent", ERR_CONFIG, true},
         {"INSERT INTO dq_meta VALUES ('schema_version', 'secret')", ERR_DUPLICATE, true},
-        {"INSERT INTO dq_tag (tag, pause_reason, update_time) VALUES ('t', 'secret', 'secret')",
+        {"INSERT INTO dq_limit (name, pause_reason, update_time) VALUES ('t', 'secret', 'secret')",
          ERR_DATA, true},
         {"INSERT INTO dq_meta VALUES (REPEAT('secret', 100), 'x')", ERR_DATA, true},
         {"SIGNAL SQLSTATE '40001' SET MYSQL_ERRNO = 1213, MESSAGE_TEXT = 'secret'", ERR_TRANSIENT,
@@ -156,14 +156,14 @@ static void a_transaction_does_not_go_on_elsewhere(void **state)
     struct db *d = proxy_db(p);
     (void)state;
     ok(db_begin(d, &err));
-    run(d, "INSERT INTO dq_tag (tag) VALUES ('first')");
+    run(d, "INSERT INTO dq_limit (name) VALUES ('first')");
     proxy_cut(p, "SELECT 'cut'", true);
     assert_int_equal(query(d, "SELECT 'cut'"), ERR_LOST);
-    assert_int_equal(exec(d, "INSERT INTO dq_tag (tag) VALUES ('second')"), ERR_LOST);
+    assert_int_equal(exec(d, "INSERT INTO dq_limit (name) VALUES ('second')"), ERR_LOST);
     assert_int_equal(db_end(d, 0, &err), ERR_LOST);
-    run(d, "INSERT INTO dq_tag (tag) VALUES ('third')");
-    assert_int_equal(number(db, "SELECT COUNT(*) FROM dq_tag WHERE tag = 'third'"), 1);
-    assert_int_equal(number(db, "SELECT COUNT(*) FROM dq_tag"), 1);
+    run(d, "INSERT INTO dq_limit (name) VALUES ('third')");
+    assert_int_equal(number(db, "SELECT COUNT(*) FROM dq_limit WHERE name = 'third'"), 1);
+    assert_int_equal(number(db, "SELECT COUNT(*) FROM dq_limit"), 1);
     proxy_free(p);
 }
 

@@ -59,7 +59,7 @@ int harness_setup(void **state)
     (void)state;
     run(db, "DELETE FROM dq_task");
     run(db, "DELETE FROM dq_attempt");
-    run(db, "DELETE FROM dq_tag");
+    run(db, "DELETE FROM dq_limit");
     run(db, "DELETE FROM dq_output");
     run(db, "DELETE FROM dq_poller");
     run(db, "DELETE FROM dq_minute");

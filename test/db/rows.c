@@ -134,13 +134,13 @@ static void a_locked_limit_is_told_from_locked_rows(void **state)
     struct claim_seen saw;
     (void)state;
     add("t", NULL, -1000);
-    run(db, "REPLACE INTO dq_tag (tag) VALUES ('t')");
+    run(db, "REPLACE INTO dq_limit (name) VALUES ('t')");
     run(stranger, "START TRANSACTION");
-    run(stranger, "UPDATE dq_tag SET update_time = UTC_TIMESTAMP(3) WHERE tag = 't'");
+    run(stranger, "UPDATE dq_limit SET update_time = UTC_TIMESTAMP(3) WHERE name = 't'");
     for (int careful = 0; careful <= 1; careful++) {
         db->wary_until = careful ? INT64_MAX : 0;
         assert_int_equal(claim_store_claim(db, &a, &ask, &won, &saw, &faults, &err), ERR_LOCKED);
-        assert_non_null(strstr(err.text, "dq_tag"));
+        assert_non_null(strstr(err.text, "dq_limit"));
         assert_int_equal(faults.count, 0);
     }
     run(stranger, "ROLLBACK");
@@ -168,10 +168,10 @@ static void only_the_first_locked_row_is_waited_for(void **state)
         run(db, "SET SESSION innodb_lock_wait_timeout = 1");
         db->mariadb = false;
     }
-    run(db, "REPLACE INTO dq_tag (tag) VALUES ('c')");
+    run(db, "REPLACE INTO dq_limit (name) VALUES ('c')");
     run(stranger, "START TRANSACTION");
     run(stranger, "UPDATE dq_task SET pid = 1");
-    run(stranger, "UPDATE dq_tag SET update_time = UTC_TIMESTAMP(3)");
+    run(stranger, "UPDATE dq_limit SET update_time = UTC_TIMESTAMP(3)");
     for (char tag = 'a'; tag <= 'c'; tag++) {
         const char name[] = {tag, 0};
         uint64_t id = add(name, NULL, -1000);

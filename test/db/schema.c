@@ -184,8 +184,8 @@ static void a_table_that_was_changed_is_named(void **state)
         {"ALTER TABLE dq_attempt ENGINE = MyISAM",
          "the engine of dq_attempt is MyISAM, not InnoDB"},
         {"DROP TABLE dq_poller", "table dq_poller is missing"},
-        {"DROP TABLE dq_tag, dq_attempt, dq_task, dq_poller",
-         "table dq_task is missing; table dq_attempt is missing; table dq_tag is missing; and 1 more"},
+        {"DROP TABLE dq_limit, dq_attempt, dq_task, dq_poller",
+         "table dq_task is missing; table dq_attempt is missing; table dq_limit is missing; and 1 more"},
         {"ALTER TABLE dq_task ADD mine int NOT NULL DEFAULT 3, ADD more int NULL, ADD INDEX mine (create_time)",
          NULL},
     };

@@ -151,7 +151,7 @@ static void a_quiet_poller_has_no_share(void **state)
     ok(poller_store_beat(db, &a, &say, &s, &err));
     ok(poller_store_beat(db, &b, &say, &s, &err));
     assert_int_equal(s.shares, 2);
-    run(db, "INSERT INTO dq_tag (tag, paused_until) SELECT CONCAT('dqd ', host, ':', pid),"
+    run(db, "INSERT INTO dq_limit (name, paused_until) SELECT CONCAT('dqd ', host, ':', pid),"
             " UTC_TIMESTAMP(3) + INTERVAL 1 HOUR FROM dq_poller WHERE pid = 97");
     ok(poller_store_beat(db, &b, &say, &s, &err));
     assert_int_equal(s.shares, 1);
@@ -159,7 +159,7 @@ static void a_quiet_poller_has_no_share(void **state)
     assert_false(s.quiet);
     ok(poller_store_beat(db, &a, &say, &s, &err));
     assert_true(s.quiet);
-    run(db, "UPDATE dq_tag SET paused_until = UTC_TIMESTAMP(3)");
+    run(db, "UPDATE dq_limit SET paused_until = UTC_TIMESTAMP(3)");
     ok(poller_store_beat(db, &a, &say, &s, &err));
     assert_int_equal(s.shares, 2);
     assert_false(s.quiet);

@@ -2,7 +2,7 @@
 #include "harness.h"
 #include "store/ask/tag_late.h"
 #include "store/ask/tag_store.h"
-#include "store/fleet/tag_pause.h"
+#include "store/fleet/limit_store.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -232,9 +232,9 @@ static void a_pause_is_seen_until_it_ends(void **state)
     struct event_act p = {.token = "1", .actor = "root@host", .verb = "pause", .tag = "p"},
                      q = {.token = "2", .actor = "me", .verb = "pause", .tag = "q"},
                      absent = {.token = "3", .actor = "me", .verb = "resume", .tag = "absent"};
-    assert_int_equal(tag_pause_begin(db, &p, INT64_MAX, 0, "it's broken", &err), 1);
-    assert_int_equal(tag_pause_begin(db, &q, TASK_TIME_NONE, 3600000, NULL, &err), 1);
-    run(db, "INSERT INTO dq_tag (tag) VALUES ('lock only')");
+    assert_int_equal(limit_store_pause(db, &p, INT64_MAX, 0, "it's broken", &err), 1);
+    assert_int_equal(limit_store_pause(db, &q, TASK_TIME_NONE, 3600000, NULL, &err), 1);
+    run(db, "INSERT INTO dq_limit (name) VALUES ('lock only')");
     ok(tag_store_list(db, NULL, &quick, &list, &count, &now_at, &err));
     assert_int_equal(count, 2);
     assert_true(list[0].paused_until_at == INT64_MAX);
@@ -243,20 +243,20 @@ static void a_pause_is_seen_until_it_ends(void **state)
     assert_in_range(list[1].paused_until_at - now_at, 3500000, 3600000);
     assert_null(list[1].pause_reason);
     tag_store_free(list, count);
-    assert_int_equal(tag_pause_read(db, "p", &one, &err), 0);
+    assert_int_equal(limit_store_tag(db, "p", &one, &err), 0);
     assert_true(one.paused_until_at == INT64_MAX);
     assert_string_equal(one.paused_by, "root@host");
     assert_string_equal(one.pause_reason, "it's broken");
-    tag_pause_done(&one);
-    assert_int_equal(tag_pause_begin(db, &q, TASK_TIME_NONE, 0, NULL, &err), 1);
-    assert_int_equal(tag_pause_read(db, "q", &one, &err), 0);
+    limit_store_tag_done(&one);
+    assert_int_equal(limit_store_pause(db, &q, TASK_TIME_NONE, 0, NULL, &err), 1);
+    assert_int_equal(limit_store_tag(db, "q", &one, &err), 0);
     assert_true(one.paused_until_at == TASK_TIME_NONE);
-    tag_pause_done(&one);
+    limit_store_tag_done(&one);
     p.token[0] = '4';
     p.verb = "resume";
-    assert_int_equal(tag_pause_end(db, &p, &err), 1);
-    assert_int_equal(tag_pause_end(db, &p, &err), 0);
-    assert_int_equal(tag_pause_end(db, &absent, &err), 0);
+    assert_int_equal(limit_store_resume(db, &p, &err), 1);
+    assert_int_equal(limit_store_resume(db, &p, &err), 0);
+    assert_int_equal(limit_store_resume(db, &absent, &err), 0);
     assert_int_equal(number(db, "SELECT COUNT(*) FROM dq_event WHERE actor = 'root@host'"), 2);
     assert_int_equal(number(db, "SELECT COUNT(*) FROM dq_event WHERE verb = 'resume'"), 1);
     ok(tag_store_list(db, NULL, &quick, &list, &count, &now_at, &err));

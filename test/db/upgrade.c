@@ -125,8 +125,8 @@ static void a_plan_lists_what_is_left_and_changes_nothing(void **state)
     assert_int_equal(from, schema_latest - NEXT);
     assert_int_equal(before.count, 3 + 7);
     assert_int_equal(before.waits, galera ? 5 : 0); /* those that are INPLACE */
-    assert_string_equal(before.tables, "dq_tag dq_attempt dq_extra "
-                                       "dq_task dq_extra dq_extra dq_attempt dq_tag dq_attempt ");
+    assert_string_equal(before.tables, "dq_limit dq_attempt dq_extra "
+                                       "dq_task dq_extra dq_extra dq_attempt dq_limit dq_attempt ");
     assert_int_equal(number(d, "SELECT COUNT(*) FROM information_schema.columns"), columns);
     ok(schema_migrate(d, NULL, NULL, &from, &err));
     ok(schema_migrate_plan(d, note, &after, &from, &err));

@@ -86,7 +86,7 @@ new_account() { sql "DROP USER IF EXISTS $1@localhost; CREATE USER $1@localhost 
 
 sandbox_clear()
 {
-    local tables=(task attempt tag poller minute handler rest event output schedule slot)
+    local tables=(task attempt limit poller minute handler rest event output schedule slot)
     sql "$(printf 'DELETE FROM dq_%s;\n' "${tables[@]}")"
 }
 

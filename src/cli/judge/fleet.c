@@ -239,7 +239,10 @@ uint32_t fleet_limit(const struct fleet *f, const char *tag, char **ret_differ)
 
 void fleet_put_limit(struct buf *b, const struct fleet *f, const struct tag_info *t, int64_t now_at)
 {
-    const struct limit l = {fleet_limit(f, t->tag, NULL), t->paused_until_at, t->pause_reason};
+    const struct limit l = {.running = fleet_limit(f, t->tag, NULL),
+                            .paused_until_at = t->paused_until_at,
+                            .reason = t->pause_reason,
+                            .held_until_at = TASK_TIME_NONE};
     struct limit_answer a = limit_ask(&l, t->count[TASK_RUNNING], now_at);
     limit_put(b, &l, &a, now_at);
 }

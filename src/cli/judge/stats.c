@@ -2,7 +2,7 @@
  * stats.c - see stats.h. Invariant: the first entry of tags is the sum of the others.
  */
 #include "cli/judge/stats.h"
-#include "store/fleet/tag_pause.h"
+#include "store/fleet/limit_store.h"
 
 #include "base/mem.h"
 #include "base/order.h"
@@ -144,7 +144,7 @@ int stats_read(struct db *db, const struct stats_ask *ask, struct stats *ret, st
 void stats_done(struct stats *s)
 {
     for (size_t i = 0; i < s->count; i++) {
-        tag_pause_done(&s->tags[i].info);
+        limit_store_tag_done(&s->tags[i].info);
         free(s->tags[i].steps);
     }
     free(s->tags);

@@ -1,7 +1,7 @@
 /*
  * top_load.h - what `dq top` shows, from the database. Blocks on it; what it reads is
  * bounded, however many tasks there are. It locks the first task of up to ten late tags and their
- * rows of dq_tag, each for one statement that waits for no row, and up to a second for a table.
+ * rows of dq_limit, each for one statement that waits for no row, and up to a second for a table.
  */
 #ifndef DQ_CLI_JUDGE_TOP_LOAD_H
 #define DQ_CLI_JUDGE_TOP_LOAD_H

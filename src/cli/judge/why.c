@@ -331,7 +331,8 @@ static void blocked_dqds(const struct why_facts *f, struct why *w)
     if (full)
         help(w,
              mem_printf("max_running: %" PRIu32 ", systemctl reload dqd", full->max_running * 4));
-    const struct limit l = {f->limit.running, TASK_TIME_NONE, NULL}; /* a pause is reported above */
+    const struct limit l = {.running = f->limit.running,
+                            LIMIT_NONE}; /* a pause is reported above */
     struct limit_answer a = limit_ask(&l, f->tasks, f->now_at);
     if (a.why == LIMIT_RUNNING) {
         limited(f, &a, CAUSE_GLOBAL, w)->detail = mem_printf(

@@ -6,7 +6,7 @@
 #include "cli/line/verbs.h"
 #include "cli/many/act.h"
 #include "store/ask/tag_store.h"
-#include "store/fleet/tag_pause.h"
+#include "store/fleet/limit_store.h"
 
 #include "base/json.h"
 #include "base/mem.h"
@@ -80,7 +80,7 @@ static int run(struct cmd_context *c, const void *values, struct err *err)
         return err_set(err, ERR_USAGE, "--until: %s is in the past", v->until.text);
     act_init(&act, c, NULL, 0);
     act.event.tag = tag;
-    rc = tag_pause_begin(c->db, &act.event, until_at, v->for_ms, v->reason, err);
+    rc = limit_store_pause(c->db, &act.event, until_at, v->for_ms, v->reason, err);
     if (rc < 0)
         return rc;
     put_end(&end, v, until_at);

@@ -5,7 +5,7 @@
 #include "cli/line/verbs.h"
 #include "cli/many/act.h"
 #include "store/fleet/poller_store.h"
-#include "store/fleet/tag_pause.h"
+#include "store/fleet/limit_store.h"
 
 #include "base/mem.h"
 
@@ -43,7 +43,7 @@ static int quiet(struct cmd_context *c, const void *values, struct err *err)
     const struct quiet_values *v = values;
     const char *name = c->operands[0];
     uint64_t running;
-    MEM_LOCAL char *row = mem_printf(TAG_PAUSE_DQD "%s", name);
+    MEM_LOCAL char *row = mem_printf(LIMIT_STORE_DQD "%s", name);
     LOCAL_BY(act_done) struct act act = {0};
     if (v->for_ms == 0)
         return err_set(err, ERR_USAGE, "--for must be longer than 0; dq unquiet ends it");
@@ -52,8 +52,8 @@ static int quiet(struct cmd_context *c, const void *values, struct err *err)
         return rc;
     act_init(&act, c, NULL, 0);
     act.event.tag = row;
-    rc = tag_pause_begin(c->db, &act.event, v->for_ms >= 0 ? TASK_TIME_NONE : INT64_MAX, v->for_ms,
-                         NULL, err);
+    rc = limit_store_pause(c->db, &act.event, v->for_ms >= 0 ? TASK_TIME_NONE : INT64_MAX,
+                           v->for_ms, NULL, err);
     if (rc < 0)
         return rc;
     cmd_note(c,
@@ -86,12 +86,12 @@ static int unquiet(struct cmd_context *c, const void *values __attribute__((unus
                    struct err *err)
 {
     const char *name = c->operands[0];
-    MEM_LOCAL char *row = mem_printf(TAG_PAUSE_DQD "%s", name);
+    MEM_LOCAL char *row = mem_printf(LIMIT_STORE_DQD "%s", name);
     LOCAL_BY(act_done) struct act act = {0};
 
     act_init(&act, c, NULL, 0);
     act.event.tag = row;
-    int rc = tag_pause_end(c->db, &act.event, err);
+    int rc = limit_store_resume(c->db, &act.event, err);
     if (rc == 0)
         return err_set(err, ERR_NOT_FOUND, "%s is not quiet", name);
     if (rc > 0)

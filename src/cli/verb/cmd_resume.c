@@ -8,7 +8,7 @@
 #include "cli/many/change.h"
 #include "store/ask/targets.h"
 #include "store/ask/task_change.h"
-#include "store/fleet/tag_pause.h"
+#include "store/fleet/limit_store.h"
 
 #include "base/mem.h"
 #include "base/text.h"
@@ -93,7 +93,7 @@ static int resume(struct cmd_context *c, const struct resume_values *v, const st
     if (v->over_ms > 0)
         rc = spread(c, &act.event, v->over_ms, due, err);
     if (rc == 0)
-        rc = tag_pause_end(c->db, &act.event, err);
+        rc = limit_store_resume(c->db, &act.event, err);
     return rc;
 }
 

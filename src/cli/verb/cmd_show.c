@@ -14,7 +14,7 @@
 #include "store/ask/task_get.h"
 #include "store/fleet/attempt_store.h"
 #include "store/fleet/event_store.h"
-#include "store/fleet/tag_pause.h"
+#include "store/fleet/limit_store.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -88,8 +88,8 @@ static int load_cancel(struct cmd_context *c, struct shown *s, struct err *err)
 /* Whether an operator holds its tag back. */
 static int load_pause(struct cmd_context *c, struct shown *s, struct err *err)
 {
-    LOCAL_BY(tag_pause_done) struct tag_info p = {0};
-    int rc = tag_pause_read(c->db, s->task.tag, &p, err);
+    LOCAL_BY(limit_store_tag_done) struct tag_info p = {0};
+    int rc = limit_store_tag(c->db, s->task.tag, &p, err);
 
     s->paused_until_at = p.paused_until_at;
     if (p.paused_until_at != TASK_TIME_NONE) {

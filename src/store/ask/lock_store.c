@@ -69,7 +69,7 @@ int lock_store_holder(struct db *db, uint64_t id, struct lock_holder *ret, struc
                " OR x.trx_id IN (SELECT engine_transaction_id FROM performance_schema.data_locks"
                " WHERE object_schema = DATABASE() AND object_name = '%s' AND lock_type = 'RECORD'"
                " AND lock_status = 'GRANTED'",
-               id ? "dq_task" : "dq_tag");
+               id ? "dq_task" : "dq_limit");
     if (id)
         buf_printf(&where, " AND index_name = 'PRIMARY' AND lock_data = '%" PRIu64 "'", id);
     buf_str(&where, "))");

@@ -23,8 +23,8 @@ struct lock_holder {
 /* The connection whose transaction is the oldest. */
 int lock_store_oldest(struct db *db, struct lock_holder *ret, struct err *err)
     __attribute__((warn_unused_result));
-/* The same of those that have locked the row of a task or, if id is 0, rows of dq_tag, for a second
- * or longer. */
+/* The same of those that have locked the row of a task or, if id is 0, rows of dq_limit, for a
+ * second or longer. */
 int lock_store_holder(struct db *db, uint64_t id, struct lock_holder *ret, struct err *err)
     __attribute__((warn_unused_result));
 /* "connection 22, root@web1, open for 27m", on the heap; NULL: there is none. */

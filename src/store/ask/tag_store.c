@@ -10,7 +10,7 @@
 #include "base/order.h"
 #include "store/ask/tag_late.h"
 #include "store/db/columns.h"
-#include "store/fleet/tag_pause.h"
+#include "store/fleet/limit_store.h"
 #include "store/row/sql.h"
 
 #include <stdlib.h>
@@ -64,9 +64,9 @@ static bool is_wanted(const struct reading *w, const char *tag)
 
 static int read_pauses(struct reading *w, struct err *err)
 {
-    struct tag_pause *rows = NULL;
+    struct limit_paused *rows = NULL;
     size_t count = 0;
-    int rc = tag_pause_list(w->db, NULL, &rows, &count, err);
+    int rc = limit_store_paused(w->db, NULL, &rows, &count, err);
 
     for (size_t i = 0; i < count; i++) {
         struct tag_info *from = &rows[i].info;
@@ -81,7 +81,7 @@ static int read_pauses(struct reading *w, struct err *err)
         to->pause_reason = from->pause_reason;
         from->paused_by = from->pause_reason = NULL;
     }
-    tag_pause_free(rows, count);
+    limit_store_paused_free(rows, count);
     return rc;
 }
 
@@ -269,6 +269,6 @@ int tag_store_list(struct db *db, const char *tag_glob, const struct tag_count_h
 void tag_store_free(struct tag_info *t, size_t count)
 {
     for (size_t i = 0; i < count; i++)
-        tag_pause_done(&t[i]);
+        limit_store_tag_done(&t[i]);
     free(t);
 }

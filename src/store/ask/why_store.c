@@ -139,14 +139,14 @@ int why_store_read(struct db *db, const struct task *t, struct why_tag *ret, str
     if (rc == 0)
         rc = read_longest(db, t->tag, ret, err);
     if (rc == 0)
-        rc = tag_pause_read(db, t->tag, &ret->pause, err);
+        rc = limit_store_tag(db, t->tag, &ret->pause, err);
     return rc;
 }
 
 void why_store_done(struct why_tag *w)
 {
     free(w->owners);
-    tag_pause_done(&w->pause);
+    limit_store_tag_done(&w->pause);
 }
 
 int why_store_first(struct db *db, const char *tag, uint64_t *ret_id, struct err *err)
@@ -174,7 +174,7 @@ int why_store_limit_locked(struct db *db, const char *tag, struct err *err)
 {
     BUF_LOCAL struct buf sql = BUF_INIT;
 
-    buf_str(&sql, "SELECT tag FROM dq_tag WHERE tag = ");
+    buf_str(&sql, "SELECT name FROM dq_limit WHERE name = ");
     sql_put_tag(&sql, tag);
     buf_str(&sql, " FOR UPDATE NOWAIT");
     int rc = db_first(db, &sql, COLUMNS_ONE, NULL, NULL, err);

@@ -6,7 +6,7 @@
 #define DQ_STORE_ASK_WHY_STORE_H
 
 #include "base/task.h"
-#include "store/fleet/tag_pause.h"
+#include "store/fleet/limit_store.h"
 
 #define WHY_STORE_MOST 10000 /* counting stops here */
 
@@ -52,7 +52,7 @@ int why_store_first(struct db *db, const char *tag, uint64_t *ret_id, struct err
 int why_store_locked(struct db *db, uint64_t id, struct err *err)
     __attribute__((warn_unused_result));
 
-/* The same for the tag's row of dq_tag, which a claim locks if the handler has a limit for all
+/* The same for the tag's row of dq_limit, which a claim locks if the handler has a limit for all
  * hosts. */
 int why_store_limit_locked(struct db *db, const char *tag, struct err *err)
     __attribute__((warn_unused_result));

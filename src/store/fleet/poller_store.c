@@ -8,7 +8,7 @@
 #include "store/db/columns.h"
 #include "store/db/db_put.h"
 #include "store/row/field.h"
-#include "store/fleet/tag_pause.h"
+#include "store/fleet/limit_store.h"
 #include "store/row/sql.h"
 #include "store/schema/schema.h"
 
@@ -21,10 +21,10 @@
     " AND NOT " SQL_SEEN_AHEAD ")"
 /* whether dq quiet has asked it to claim nothing; two looks by the primary key */
 #define QUIET_AS(name)                                                                             \
-    "EXISTS (SELECT 1 FROM dq_tag g WHERE g.tag = " name " AND " SQL_PAUSED("g.") ")"
+    "EXISTS (SELECT 1 FROM dq_limit g WHERE g.name = " name " AND " SQL_PAUSED("g.") ")"
 #define QUIET                                                                                      \
-    "(" QUIET_AS("CONCAT('" TAG_PAUSE_DQD "', host)") " OR " QUIET_AS("CONCAT('" TAG_PAUSE_DQD     \
-                                                                      "', host, ':', pid)") ")"
+    "(" QUIET_AS("CONCAT('" LIMIT_STORE_DQD "', host)") " OR " QUIET_AS("CONCAT('" LIMIT_STORE_DQD \
+                                                                        "', host, ':', pid)") ")"
 /* a pass that has ended, and is to be followed by another one */
 #define EXPECTED "(COALESCE(next_pass > UTC_TIMESTAMP(3), 0) AND NOT " SQL_SEEN_AHEAD ")"
 #define LONG_GONE "(last_seen < UTC_TIMESTAMP(3) - INTERVAL 1 DAY AND NOT " EXPECTED ")"

@@ -47,7 +47,7 @@ struct sql_explain {
     unsigned count, id, type, key, rows, extra;
 };
 const struct sql_explain *sql_explain_columns(const struct db *db);
-/* A row of dq_tag whose tag is paused, as limit_ask has it. alias: "" or "g.". */
+/* A row of dq_limit that is paused, as limit_ask has it. alias: "" or "g.". */
 #define SQL_PAUSED(alias) alias "paused_until > UTC_TIMESTAMP(3)"
 /* An instant that is further ahead than it can be was written while the server's clock was ahead,
  * and says nothing: last_seen if it is a minute ahead, a lease if it is one more than the longest

@@ -24,7 +24,7 @@ struct tag_info {
 };
 
 /* clang-format off */
-/* Its columns, as TASK_COLUMNS in base/task.h: the counts, and all. X(in dq_tag, name, type, field,
+/* Its columns, as TASK_COLUMNS in base/task.h: the counts, and all. X(in dq_limit, name, type, field,
  * cut at, flags, get, help). get is in src/cli/show/tag_columns.c and src/cli/verb/cmd_tags.c. */
 #define TAG_INFO_COUNTS(X)                                                                                \
     X(NULL, "pending", U64, count, 0, 0, tag_get_pending, "")                                             \
@@ -36,7 +36,7 @@ struct tag_info {
     X(NULL, "late", MS, late_from_at, 0, 0, tag_get_late, "")                                             \
     X(NULL, "sampled", BOOL, sampled, 0, 0, tag_get_sampled, "")
 #define TAG_INFO_COLUMNS(X)                                                                               \
-    X("g.tag", "tag", TAGS, tag, COLUMN_NARROW, 0, NULL, "")                                              \
+    X("g.name", "tag", TAGS, tag, COLUMN_NARROW, 0, NULL, "")                                              \
     TAG_INFO_COUNTS(X)                                                                                    \
     X(NULL, "next", TIME, next_at, 0, 0, get_next, "")                                                    \
     X(NULL, "paused", BOOL, paused_until_at, 0, 0, get_paused, "")                                        \

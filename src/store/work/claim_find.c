@@ -24,8 +24,7 @@
      TASK_READ_BIT(TASK_READ_BODY_SIZE) | TASK_READ_BIT(TASK_READ_ATTEMPT) |                       \
      TASK_READ_BIT(TASK_READ_MAX_ATTEMPTS) | TASK_READ_BIT(TASK_READ_DELAY) |                      \
      TASK_READ_BIT(TASK_READ_EXPECTED) | TASK_READ_BIT(TASK_READ_EXPIRES) |                        \
-     TASK_READ_BIT(TASK_READ_MISSED) |                                                             \
-     TASK_READ_BIT(TASK_READ_CREATE))
+     TASK_READ_BIT(TASK_READ_MISSED) | TASK_READ_BIT(TASK_READ_CREATE))
 /* after the others */
 #define SMALL_BODY_COLUMN                                                                          \
     ", IF(LENGTH(b.message_body) <= " TEXT_OF(SMALL_BODY) ", b.message_body, NULL)"
@@ -149,7 +148,7 @@ static void put_share(struct buf *sql, const struct claim_ask *ask, unsigned sha
                " AND c.expected_time %s UTC_TIMESTAMP(3) - INTERVAL %" PRId64
                " MICROSECOND AND NOT EXISTS",
                is, overdue_ms * 1000);
-    buf_str(sql, " (SELECT 1 FROM dq_tag g WHERE " SQL_PAUSED("g.") " AND g.tag = ");
+    buf_str(sql, " (SELECT 1 FROM dq_limit g WHERE " SQL_PAUSED("g.") " AND g.name = ");
     db_put_text(sql, ask->tag);
     buf_chr(sql, ')');
     if (ask->shares > 1) {

@@ -95,7 +95,7 @@ static void move_won(const struct claim_owner *owner, const struct claim_ask *as
     won->lies |= found->lies;
 }
 
-/* Locks the tag's row of dq_tag (adds it if there is none) until the transaction ends, counts its
+/* Locks the tag's row of dq_limit (adds it if there is none) until the transaction ends, counts its
  * running tasks, and lowers *limit. careful: does not wait for that lock. */
 static int lock_limit(struct db *db, const struct claim_ask *ask, bool careful, size_t *limit,
                       enum limit_why *ret_held, struct err *err)
@@ -105,15 +105,15 @@ static int lock_limit(struct db *db, const struct claim_ask *ask, bool careful, 
     int rc = 0;
 
     if (careful && db_skips_locked(db)) {
-        buf_str(&sql, "SELECT tag FROM dq_tag WHERE tag = ");
+        buf_str(&sql, "SELECT name FROM dq_limit WHERE name = ");
         db_put_text(&sql, ask->tag);
         buf_str(&sql, " FOR UPDATE NOWAIT");
         rc = db_first(db, &sql, COLUMNS_ONE, NULL, NULL, err);
         buf_reset(&sql);
     }
-    buf_str(&sql, "INSERT INTO dq_tag (tag) VALUES (");
+    buf_str(&sql, "INSERT INTO dq_limit (name) VALUES (");
     db_put_text(&sql, ask->tag);
-    buf_str(&sql, ") ON DUPLICATE KEY UPDATE tag = tag");
+    buf_str(&sql, ") ON DUPLICATE KEY UPDATE name = name");
     if (rc >= 0)
         rc = db_exec(db, &sql, NULL, err);
     if (rc < 0) {

@@ -10,7 +10,7 @@ from harness.proxy import Rule
 CUTS = ("cut-before", "cut-after", "cut-late")
 EVENT = r"^INSERT INTO dq_event\b"
 CHANGE = r"^(UPDATE|DELETE t FROM) dq_task\b"
-SWITCH = r"^(INSERT INTO|UPDATE) dq_tag\b"
+SWITCH = r"^(INSERT INTO|UPDATE) dq_limit\b"
 
 
 def _events(t, verb, tag=None):
@@ -68,7 +68,7 @@ def cut_acts(t):
         done = t.dq(verb, tag, status=None)
         proxy.rules = []
         t.wait(lambda: all("over" in f for f in t.faults.of("cut-late")), "statements that are late have arrived")
-        paused = t.one(f"SELECT COUNT(*) FROM dq_tag WHERE tag = '{tag}' AND paused_until IS NOT NULL")
+        paused = t.one(f"SELECT COUNT(*) FROM dq_limit WHERE name = '{tag}' AND paused_until IS NOT NULL")
         rows = t.one(f"SELECT COUNT(*) FROM dq_event WHERE verb = '{verb}' AND tag = '{tag}'")
         done_it = paused if verb == "pause" else not paused
         t.expect(rows == done_it, f"{verb} with status {done.returncode}: done {done_it}, {rows} events")

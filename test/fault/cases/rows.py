@@ -106,10 +106,10 @@ def locked_due(t):
 
 @case("locked-limit", 8)
 def locked_limit(t):
-    """Another session locks the dq_tag row that guards global_max_running. Only that tag waits."""
+    """Another session locks the dq_limit row that guards global_max_running. Only that tag waits."""
     t.handlers({"limited": {"global_max_running": 4}, "b": ""})
-    t.sql("INSERT INTO dq_tag (tag) VALUES ('limited')")
-    lock = Lock(t, "SELECT tag FROM dq_tag WHERE tag = 'limited'")
+    t.sql("INSERT INTO dq_limit (name) VALUES ('limited')")
+    lock = Lock(t, "SELECT name FROM dq_limit WHERE name = 'limited'")
     t.add(10, "limited")
     t.add(40, "b")
     d = t.dqd()
@@ -258,7 +258,7 @@ def locked_poller(t):
 # Where a host can vanish: dqd's transactions, statement by statement. 1: before the statement reaches the server.
 VANISH = [
     ("START TRANSACTION", 0, "limit"),
-    ("^INSERT INTO dq_tag ", 0, "limit"),
+    ("^INSERT INTO dq_limit ", 0, "limit"),
     ("^SELECT COUNT", 0, "limit"),
     ("^SELECT c.id", 0, "limit"),
     ("claim", 0, "limit"),

@@ -201,7 +201,7 @@ MAY_NOT = {
         "SELECT output FROM dq_task",
         "SELECT output FROM dq_attempt",
         "UPDATE dq_task SET live = live",
-        "UPDATE dq_tag SET paused_until = NULL",
+        "UPDATE dq_limit SET paused_until = NULL",
     ),
 }
 

@@ -1,7 +1,7 @@
 /*
- * tag_pause.c - see tag_pause.h. Invariant: a change and its event are one transaction.
+ * limit_store.c - see limit_store.h. Invariant: a change and its event are one transaction.
  */
-#include "store/fleet/tag_pause.h"
+#include "store/fleet/limit_store.h"
 #include "base/when.h"
 #include "store/db/db_put.h"
 #include "store/row/field.h"
@@ -11,49 +11,49 @@
 #include <sys/param.h>
 
 #define COLUMN_ROW(sql, name, type, field, ...)                                                    \
-    COLUMN_UNSHOWN(tag_pause, sql, name, type, info.field, __VA_ARGS__),
+    COLUMN_UNSHOWN(limit_paused, sql, name, type, info.field, __VA_ARGS__),
 static const struct column columns[] = {
-    COLUMN(tag_pause, "UTC_TIMESTAMP(3)", NULL, TIME, now_at, 0, 0, NULL, ""),
+    COLUMN(limit_paused, "UTC_TIMESTAMP(3)", NULL, TIME, now_at, 0, 0, NULL, ""),
     TAG_INFO_COLUMNS(COLUMN_ROW)};
-static const struct field_table table = FIELD_TABLE(tag_pause, columns);
+static const struct field_table table = FIELD_TABLE(limit_paused, columns);
 
 /* Returns at least one row, which has the clock. */
-int tag_pause_list(struct db *db, const char *tag, struct tag_pause **ret, size_t *ret_count,
-                   struct err *err)
+int limit_store_paused(struct db *db, const char *tag, struct limit_paused **ret, size_t *ret_count,
+                       struct err *err)
 {
     BUF_LOCAL struct buf tail = BUF_INIT;
 
-    buf_str(&tail, "FROM (SELECT 1) one LEFT JOIN dq_tag g ON " SQL_PAUSED("g."));
+    buf_str(&tail, "FROM (SELECT 1) one LEFT JOIN dq_limit g ON " SQL_PAUSED("g."));
     if (tag) {
-        buf_str(&tail, " AND g.tag = ");
+        buf_str(&tail, " AND g.name = ");
         sql_put_tag(&tail, tag);
     } else {
-        buf_str(&tail, " AND g.tag NOT LIKE '" TAG_PAUSE_DQD "%'");
+        buf_str(&tail, " AND g.name NOT LIKE '" LIMIT_STORE_DQD "%'");
     }
     return field_list(db, &table, tail.data, ret, ret_count, err);
 }
 
-void tag_pause_free(struct tag_pause *p, size_t count)
+void limit_store_paused_free(struct limit_paused *p, size_t count)
 {
     field_free(&table, p, count);
 }
 
-int tag_pause_read(struct db *db, const char *tag, struct tag_info *ret, struct err *err)
+int limit_store_tag(struct db *db, const char *tag, struct tag_info *ret, struct err *err)
 {
-    struct tag_pause *rows = NULL;
+    struct limit_paused *rows = NULL;
     size_t count = 0;
-    int rc = tag_pause_list(db, tag, &rows, &count, err);
+    int rc = limit_store_paused(db, tag, &rows, &count, err);
 
     *ret = (struct tag_info){TAG_INFO_NONE};
     if (count) {
         *ret = rows[0].info;
         rows[0].info = (struct tag_info){.tag = NULL};
     }
-    tag_pause_free(rows, count);
+    limit_store_paused_free(rows, count);
     return rc;
 }
 
-void tag_pause_done(struct tag_info *t)
+void limit_store_tag_done(struct tag_info *t)
 {
     free(t->tag);
     free(t->paused_by);
@@ -80,17 +80,16 @@ static int change_tag(struct db *db, const struct buf *sql, struct event_act *ac
     return rc;
 }
 
-int tag_pause_begin(struct db *db, struct event_act *act, int64_t until_at, int64_t for_ms,
-                    const char *reason, struct err *err)
+int limit_store_pause(struct db *db, struct event_act *act, int64_t until_at, int64_t for_ms,
+                      const char *reason, struct err *err)
 {
     BUF_LOCAL struct buf sql = BUF_INIT;
     uint64_t rows;
 
-    buf_str(
-        &sql,
-        "INSERT INTO dq_tag (tag, paused_until, paused_by, pause_reason, update_time) VALUES (");
+    buf_str(&sql, "INSERT INTO dq_limit (name, version, paused_until, paused_by, pause_reason,"
+                  " update_time) VALUES (");
     db_put_text(&sql, act->tag);
-    buf_chr(&sql, ',');
+    buf_str(&sql, ",1,");
     if (until_at == TASK_TIME_NONE)
         sql_put_from_now(&sql, for_ms);
     else
@@ -101,21 +100,21 @@ int tag_pause_begin(struct db *db, struct event_act *act, int64_t until_at, int6
     db_put_text(&sql, reason);
     buf_str(
         &sql,
-        ",UTC_TIMESTAMP(3)) ON DUPLICATE KEY UPDATE paused_until = VALUES(paused_until), paused_by = VALUES(paused_by),"
-        " pause_reason = VALUES(pause_reason), update_time = VALUES(update_time)");
+        ",UTC_TIMESTAMP(3)) ON DUPLICATE KEY UPDATE version = version + 1, paused_until = VALUES(paused_until),"
+        " paused_by = VALUES(paused_by), pause_reason = VALUES(pause_reason), update_time = VALUES(update_time)");
     int rc = change_tag(db, &sql, act, &rows, err);
     return rc < 0 ? rc : 1;
 }
 
-int tag_pause_end(struct db *db, struct event_act *act, struct err *err)
+int limit_store_resume(struct db *db, struct event_act *act, struct err *err)
 {
     BUF_LOCAL struct buf sql = BUF_INIT;
     uint64_t rows = 0;
 
     buf_str(
         &sql,
-        "UPDATE dq_tag SET paused_until = NULL, paused_by = NULL, pause_reason = NULL, update_time = UTC_TIMESTAMP(3) "
-        "WHERE tag = ");
+        "UPDATE dq_limit SET version = version + 1, paused_until = NULL, paused_by = NULL, pause_reason = NULL,"
+        " update_time = UTC_TIMESTAMP(3) WHERE name = ");
     db_put_text(&sql, act->tag);
     buf_str(&sql, " AND " SQL_PAUSED(""));
     int rc = change_tag(db, &sql, act, &rows, err);
