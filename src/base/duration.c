@@ -55,6 +55,11 @@ static int scan_unit(struct scan *s, int64_t largest_ms, int64_t *ret_ms)
     return scan_fault(s, s->p, unit_hint, "unknown unit \"%.*s\"", n, s->p);
 }
 
+int duration_scan_unit(struct scan *s, int64_t *ret_ms)
+{
+    return scan_unit(s, INT64_MAX, ret_ms);
+}
+
 int duration_scan(struct scan *s, int64_t *ret_ms, bool *ret_ago)
 {
     int64_t total_ms = 0, unit_ms = INT64_MAX;

@@ -10,5 +10,7 @@
  * NULL: it may not. ERR_DATA. */
 int duration_scan(struct scan *s, int64_t *ret_ms, bool *ret_ago)
     __attribute__((warn_unused_result));
+/* Reads a unit alone, as "m", and how long it is. ERR_DATA. */
+int duration_scan_unit(struct scan *s, int64_t *ret_ms) __attribute__((warn_unused_result));
 
 #endif

@@ -34,25 +34,6 @@ struct timetable {
     struct zone *zone; /* NULL: UTC */
 };
 
-static int read_zone(struct timetable *t, struct err *err)
-{
-    BUF_LOCAL struct buf nearest = BUF_INIT;
-
-    if (!strcmp(t->zone_name, "UTC"))
-        return 0;
-    if (!strcmp(t->zone_name, "localtime"))
-        return err_set(
-            err, ERR_DATA,
-            "zone \"localtime\": differs between hosts; name the zone, such as Europe/Berlin");
-    t->zone = zone_new(t->zone_name, strlen(t->zone_name));
-    if (t->zone)
-        return 0;
-    bool found = zone_names_nearest(&nearest, t->zone_name);
-    return err_set(err, ERR_DATA, "zone \"%.64s\": unknown to %s%s%s%s", t->zone_name,
-                   zone_database(), found ? " (did you mean " : "", found ? nearest.data : "",
-                   found ? "?)" : "");
-}
-
 static int read_expression(struct timetable *t, const char *text, struct err *err)
 {
     if (t->kind == TIMETABLE_CRON)
@@ -74,7 +55,7 @@ struct timetable *timetable_new(const struct timetable_spec *spec, struct err *e
     t->from_at = spec->from_at;
     t->to_at = spec->to_at;
     t->zone_name = mem_strdup(spec->zone ? spec->zone : "UTC");
-    if (read_expression(t, spec->expression, err) || read_zone(t, err))
+    if (read_expression(t, spec->expression, err) || zone_names_load(t->zone_name, &t->zone, err))
         goto failed;
     if (t->from_at != TASK_TIME_NONE && t->to_at != TASK_TIME_NONE && t->to_at <= t->from_at) {
         err_set(err, ERR_DATA, "a schedule from %s to %s has no time: the end must be later",

@@ -70,3 +70,22 @@ bool zone_names_nearest(struct buf *b, const char *name)
         fclose(f);
     return found;
 }
+
+int zone_names_load(const char *name, struct zone **ret, struct err *err)
+{
+    BUF_LOCAL struct buf nearest = BUF_INIT;
+
+    *ret = NULL;
+    if (!strcmp(name, "UTC"))
+        return 0;
+    if (!strcmp(name, "localtime"))
+        return err_set(
+            err, ERR_DATA,
+            "zone \"localtime\": differs between hosts; name the zone, such as Europe/Berlin");
+    *ret = zone_new(name, strlen(name));
+    if (*ret)
+        return 0;
+    bool found = zone_names_nearest(&nearest, name);
+    return err_set(err, ERR_DATA, "zone \"%.64s\": unknown to %s%s%s%s", name, zone_database(),
+                   found ? " (did you mean " : "", found ? nearest.data : "", found ? "?)" : "");
+}
