@@ -10,6 +10,9 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <sys/param.h>
+
+#define CHECK_MS 200
 
 static const char *const tls_names[] = {"disabled",  "preferred",       "required",
                                         "verify-ca", "verify-identity", NULL};
@@ -28,6 +31,7 @@ const char *const conf_color_names[] = {
 #define PATH(s, n, d, least, help) {#s, #n, CONF_PATH, FIELD(s, n), d, least, 0, NULL, false, help}
 #define INT(s, n, d, lo, hi, live, help) {#s, #n, CONF_INT, FIELD(s, n), d, lo, hi, NULL, live, help}
 #define SPAN(s, n, d, lo, hi, live, help) {#s, #n, CONF_DURATION, FIELD(s, n##_ms), d, lo, hi, NULL, live, help}
+#define RANGE(s, n, d, lo, hi, live, help) {#s, #n, CONF_RANGE, FIELD(s, n##_ms), d, lo, hi, NULL, live, help}
 #define AGE(s, n, d, help) {#s, #n, CONF_AGE, FIELD(s, n##_ms), d, 0, WHEN_MAX_DURATION_MS, NULL, true, help}
 #define ENUM(s, n, d, first, names, live, help) {#s, #n, CONF_ENUM, FIELD(s, n), d, first, 0, names, live, help}
 
@@ -50,7 +54,8 @@ const struct conf_key conf_keys[] = {
 
     PATH(dqd, handlers, "handlers.yaml", 1, "handlers file: which command runs the tasks of which tag"),
     INT(dqd, slots, "32", 1, CONF_SLOTS_MAX, false, "handler processes at a time"),
-    SPAN(dqd, poll_interval, "200ms", 10, WHEN_HOUR, true, "how often to poll for tasks that no wake-up announced"),
+    RANGE(dqd, poll_interval, "20ms..1s", 10, WHEN_HOUR, true,
+          "how often to poll for tasks that no wake-up announced: a range, or one value"),
     SPAN(dqd, lease, "30s", 2 * WHEN_SECOND, WHEN_DAY, false, "a dqd that is silent for this long loses its tasks"),
     SPAN(dqd, heartbeat, "5s", 100, WHEN_HOUR, true, "how often dqd reports that it is alive"),
     SPAN(dqd, steal_after, "2s", 0, WHEN_HOUR, true,
@@ -131,20 +136,31 @@ const char *conf_or_null(const char *text)
     return text && *text ? text : NULL;
 }
 
+int64_t conf_check_ms(const struct conf *c)
+{
+    return MIN(MAX(c->dqd.poll_least_ms, CHECK_MS), c->dqd.poll_interval_ms);
+}
+
+static size_t size_of(const struct conf_key *key)
+{
+    switch (key->type) {
+    case CONF_DURATION:
+    case CONF_AGE:
+        return sizeof(int64_t);
+    case CONF_RANGE:
+        return 2 * sizeof(int64_t);
+    default:
+        return sizeof(int);
+    }
+}
+
 static bool same(const struct conf *a, const struct conf *b, const struct conf_key *key)
 {
     const void *x = (const char *)a + key->offset, *y = (const char *)b + key->offset;
 
-    switch (key->type) {
-    case CONF_STRING:
-    case CONF_PATH:
+    if (key->type == CONF_STRING || key->type == CONF_PATH)
         return strcmp(*(char *const *)x, *(char *const *)y) == 0;
-    case CONF_DURATION:
-    case CONF_AGE:
-        return memcmp(x, y, sizeof(int64_t)) == 0;
-    default:
-        return memcmp(x, y, sizeof(int)) == 0;
-    }
+    return memcmp(x, y, size_of(key)) == 0;
 }
 
 const struct conf_key *conf_take_reloadable(struct conf *to, const struct conf *from)
@@ -157,10 +173,8 @@ const struct conf_key *conf_take_reloadable(struct conf *to, const struct conf *
             continue;
         if (!key->reloadable)
             left = left ? left : key;
-        else if (key->type == CONF_DURATION || key->type == CONF_AGE)
-            memcpy(conf_field(to, key), (const char *)from + key->offset, sizeof(int64_t));
         else
-            memcpy(conf_field(to, key), (const char *)from + key->offset, sizeof(int));
+            memcpy(conf_field(to, key), (const char *)from + key->offset, size_of(key));
     }
     return left;
 }
@@ -177,6 +191,10 @@ static void put_value(struct buf *b, const struct conf_key *key, const void *fie
     case CONF_INT:
         buf_printf(b, "%d", *(const int *)field);
         break;
+    case CONF_RANGE:
+        if (((const int64_t *)field)[1] < ((const int64_t *)field)[0])
+            buf_printf(b, "%s..", when_format_duration(text, ((const int64_t *)field)[1]));
+        /* fall through */
     case CONF_DURATION:
     case CONF_AGE:
         buf_str(b, key->type == CONF_AGE && !*(const int64_t *)field

@@ -51,7 +51,8 @@ struct conf_mysql {
 struct conf_dqd {
     char *handlers;           /* path of the YAML file; relative: to the INI file's directory */
     int slots;                /* handler processes at a time */
-    int64_t poll_interval_ms; /* how often to look for work that no wake-up announced */
+    /* how often to look for work that no wake-up announced: the longest, and the least time */
+    int64_t poll_interval_ms, poll_least_ms;
     int64_t lease_ms;         /* a silent owner loses its tasks after this */
     int64_t heartbeat_ms;     /* how often a poller reports that it is alive */
     int64_t steal_after_ms;   /* others' share of a tag is taken when overdue by this */
@@ -99,7 +100,8 @@ enum conf_type {
     CONF_PATH, /* made absolute: relative to the INI file's directory; empty stays empty */
     CONF_INT,
     CONF_DURATION,
-    CONF_AGE,  /* a duration, or "never", which is 0 */
+    CONF_AGE,   /* a duration, or "never", which is 0 */
+    CONF_RANGE, /* of durations, or one: the greater, then the lesser */
     CONF_ENUM, /* the field is an int */
 };
 struct conf_key {
@@ -107,8 +109,8 @@ struct conf_key {
     enum conf_type type;
     size_t offset;            /* in struct conf */
     const char *default_text; /* as one would write it */
-    /* CONF_INT: value; CONF_DURATION, CONF_AGE: ms; CONF_STRING, CONF_PATH: least length (min);
-     * CONF_ENUM: value of the first choice (min) */
+    /* CONF_INT: value; CONF_DURATION, CONF_AGE, CONF_RANGE: ms; CONF_STRING, CONF_PATH: least
+     * length (min); CONF_ENUM: value of the first choice (min) */
     int64_t min, max;
     /* CONF_ENUM, CONF_STRING: names, NULL-terminated, those of CONF_ENUM in the order of their
      * values; NULL: any */
@@ -127,6 +129,9 @@ const struct conf_key *conf_find_key(const char *section, const char *name);
 const char *conf_nearest_key(const char *section, const char *name);
 /* Another section that has a key of this name; NULL: none. */
 const char *conf_other_section(const char *section, const char *name);
+
+/* How often running work is checked, and a held tag asked again: 200 ms, within poll_interval. */
+int64_t conf_check_ms(const struct conf *c);
 
 void conf_free(struct conf *c);
 

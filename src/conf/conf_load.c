@@ -85,12 +85,11 @@ static int check_together(struct conf_reading *r)
 {
     struct conf *c = r->conf;
     char a[WHEN_TEXT_SIZE], b[WHEN_TEXT_SIZE];
-    if (c->dqd.lease_ms < 4 * c->dqd.poll_interval_ms)
+    if (c->dqd.lease_ms < 4 * conf_check_ms(c))
         return conf_value_fail(
             r, given(r, &c->dqd.lease_ms, &c->dqd.poll_interval_ms),
             "lease (%s) must be at least four times poll_interval (%s); raise lease or lower poll_interval",
-            when_format_duration(a, c->dqd.lease_ms),
-            when_format_duration(b, c->dqd.poll_interval_ms));
+            when_format_duration(a, c->dqd.lease_ms), when_format_duration(b, conf_check_ms(c)));
     if (c->dqd.heartbeat_ms >= c->dqd.lease_ms)
         return conf_value_fail(
             r, given(r, &c->dqd.heartbeat_ms, &c->dqd.lease_ms),

@@ -92,7 +92,8 @@ static int set_int(struct conf_reading *r, const struct conf_key *key, const cha
     return 0;
 }
 
-static int set_duration(struct conf_reading *r, const struct conf_key *key, const char *text)
+static int read_duration(struct conf_reading *r, const struct conf_key *key, const char *text,
+                         int64_t *ret)
 {
     int64_t ms = 0;
     bool never = key->type == CONF_AGE && strcmp(text, "never") == 0;
@@ -105,8 +106,28 @@ static int set_duration(struct conf_reading *r, const struct conf_key *key, cons
                                when_format_duration(lo, key->min),
                                when_format_duration(hi, key->max));
     }
-    *(int64_t *)conf_field(r->conf, key) = ms;
+    *ret = ms;
     return 0;
+}
+
+static int set_range(struct conf_reading *r, const struct conf_key *key, const char *text)
+{
+    int64_t *field = conf_field(r->conf, key), most, least;
+    const char *dots = strstr(text, "..");
+    MEM_LOCAL char *first = mem_strdup(text);
+    int rc = read_duration(r, key, dots ? dots + 2 : text, &most);
+
+    if (dots)
+        first[dots - text] = '\0';
+    if (rc == 0)
+        rc = read_duration(r, key, first, &least);
+    if (rc == 0 && least > most)
+        rc = conf_value_fail(r, NULL, "%s = %s: the lower value comes first", key->name, text);
+    if (rc == 0) {
+        field[0] = most;
+        field[1] = least;
+    }
+    return rc;
 }
 
 static int set_enum(struct conf_reading *r, const struct conf_key *key, const char *text)
@@ -128,7 +149,9 @@ int conf_value_set(struct conf_reading *r, const struct conf_key *key, const cha
         return set_int(r, key, text);
     case CONF_DURATION:
     case CONF_AGE:
-        return set_duration(r, key, text);
+        return read_duration(r, key, text, conf_field(r->conf, key));
+    case CONF_RANGE:
+        return set_range(r, key, text);
     case CONF_ENUM:
         return set_enum(r, key, text);
     }

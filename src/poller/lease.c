@@ -39,12 +39,12 @@ void lease_init(struct leases *l, const struct context *ctx, struct flight *flig
 /* Younger work is not checked yet: most of it ends before it would be its turn. */
 static int64_t check_age_us(const struct context *ctx)
 {
-    return ctx->conf->dqd.poll_interval_ms * 500;
+    return conf_check_ms(ctx->conf) * 500;
 }
 
 int64_t lease_vouch_us(const struct context *ctx)
 {
-    return MAX(ctx->conf->dqd.poll_interval_ms * 1000, VOUCH_MIN_US);
+    return MAX(conf_check_ms(ctx->conf) * 1000, VOUCH_MIN_US);
 }
 
 static bool is_open(const struct flight_task *t)

@@ -31,12 +31,14 @@
 
 void look_init(struct look *l, const struct look_settings *s, const struct dbclock *clock)
 {
-    *l = (struct look){.set = *s, .clock = clock, .shares = 1, .stale = true};
+    *l = (struct look){
+        .set = *s, .clock = clock, .shares = 1, .stale = true, .pace = {.poll_us = s->poll_us[1]}};
 }
 
 void look_set(struct look *l, const struct look_settings *s)
 {
     l->set = *s;
+    l->pace.poll_us = MIN(MAX(l->pace.poll_us, s->poll_us[0]), s->poll_us[1]);
 }
 
 void look_free(struct look *l)
@@ -92,12 +94,12 @@ static bool asks_singly(const struct look *l)
 
 static int64_t all_every_us(const struct look *l)
 {
-    return look_pace_every_us(&l->pace, l->tag_count, l->set.poll_us);
+    return look_pace_every_us(&l->pace, l->tag_count, l->pace.poll_us);
 }
 
 static bool all_is_rare(const struct look *l)
 {
-    return all_every_us(l) > l->set.poll_us;
+    return all_every_us(l) > l->pace.poll_us;
 }
 
 /* A pass has nothing to lose: it waits. */
@@ -108,7 +110,7 @@ static int64_t limit_ms(const struct look *l)
 
 int64_t look_when(const struct look *l)
 {
-    int64_t next = l->stale ? 0 : l->polled_us + l->set.poll_us;
+    int64_t next = l->stale ? 0 : l->polled_us + l->pace.poll_us;
 
     for (size_t i = 0; i < l->tag_count; i++) {
         const struct look_tag *t = l->tags[i];
@@ -139,6 +141,10 @@ static void enter(struct look *l, enum look_stage stage)
  * may fail every time, and due tasks of other tags would never be seen. */
 static void begin_round(struct look *l, int64_t now_us)
 {
+    bool told = l->stale || l->wake != LOOK_NOT_WOKEN;
+
+    for (size_t i = 0; i < l->tag_count; i++)
+        l->tags[i]->expected = told || due_us(l, l->tags[i]) <= now_us;
     l->all_due = l->wake != LOOK_WOKEN && (l->stale || now_us >= l->all_us + all_every_us(l));
     l->saw = l->found = false;
     enter(l, l->all_due && look_pace_is_dear(&l->pace) && !l->claim_failed ? LOOK_CLAIM_KNOWN
@@ -150,7 +156,7 @@ static bool next_find(const struct look *l, struct look_step *s)
 {
     if (l->all_due)
         *s = (struct look_step){.what = LOOK_AT_ALL, .limit_ms = limit_ms(l)};
-    else if (all_is_rare(l) && l->stage_us >= l->news_us + l->set.poll_us)
+    else if (all_is_rare(l) && l->stage_us >= l->news_us + l->pace.poll_us)
         *s = (struct look_step){.what = LOOK_AT_NEWS, .above_id = l->news_ids[1]};
     else
         return false;
@@ -232,13 +238,19 @@ static void next_wake(struct look *l)
     l->wake = l->wake == LOOK_WOKEN ? LOOK_WOKEN_LAST : LOOK_NOT_WOKEN;
 }
 
+static void polled(struct look *l, int64_t now_us)
+{
+    l->polled_us = now_us;
+    look_pace_polled(&l->pace, l->set.poll_us, now_us);
+}
+
 static void begin_asking(struct look *l, int64_t now_us)
 {
     next_wake(l);
     l->empty = l->set.once && l->saw && !l->found && !puts_off(l, now_us);
-    l->ask_all = now_us >= l->polled_us + l->set.poll_us;
+    l->ask_all = now_us >= l->polled_us + l->pace.poll_us;
     if (l->ask_all)
-        l->polled_us = now_us;
+        polled(l, now_us);
     l->ask_all &= asks_singly(l);
     enter(l, LOOK_ASK);
 }
@@ -290,7 +302,8 @@ void look_end_round(struct look *l)
 void look_saw_all(struct look *l, int64_t sent_us, int64_t now_us)
 {
     look_pace_saw_all(&l->pace, now_us - sent_us);
-    l->all_us = l->polled_us = now_us;
+    l->all_us = now_us;
+    polled(l, now_us);
     l->stale = false;
     l->seen_all = l->saw = true;
 }
@@ -301,7 +314,8 @@ bool look_gave_up(struct look *l, int64_t limit, int64_t sent_us, int64_t now_us
     if (!limit || now_us - sent_us < limit * 1000)
         return false;
     look_pace_gave_up(&l->pace, limit, now_us - sent_us);
-    l->all_us = l->polled_us = now_us;
+    l->all_us = now_us;
+    polled(l, now_us);
     l->stale = !l->seen_all;
     return true;
 }
@@ -327,6 +341,7 @@ void look_saw_next(const struct look *l, struct look_tag *t, int64_t next_at, in
 void look_saw_news(struct look *l, uint64_t greatest_id, int64_t sent_us, int64_t now_us)
 {
     l->news_us = now_us;
+    look_pace_polled(&l->pace, l->set.poll_us, now_us);
     l->pace.news_cost_us = now_us - sent_us;
     if (now_us >= l->news_turn_us + NEWS_TURN_US) {
         l->news_turn_us = now_us;
@@ -364,7 +379,7 @@ static void learn(struct look *l, struct look_tag *t, const struct look_claim *c
     t->wary = c->started_before;
     t->next_at = c->next_known ? c->next_at : TASK_TIME_NONE;
     if (seen == 0 && (!had_more || c->held))
-        t->hold.until_us = l->wake == LOOK_WOKEN ? 0 : MIN(now_us + l->set.poll_us, due_us(l, t));
+        t->hold.until_us = l->wake == LOOK_WOKEN ? 0 : MIN(now_us + l->set.hold_us, due_us(l, t));
     else if (seen > 0 && c->won == 0)
         t->hold.until_us = now_us + STEP_ASIDE_US + (int64_t)(c->random % LOST_RACE_US);
     else if (!t->more && l->set.once)
@@ -403,6 +418,8 @@ void look_claimed(struct look *l, struct look_tag *t, const struct look_claim *c
 {
     l->claim_failed = false;
     t->put_off_us = 0;
+    if (c->won && !t->expected)
+        look_pace_surprised(&l->pace, l->set.poll_us, now_us);
     if (c->next_known) /* a tag that was slow to answer once is not asked again to find out */
         l->pace.tag_cost_us = MIN(l->pace.tag_cost_us, c->cost_us);
     if (!c->bad)
@@ -481,7 +498,7 @@ int64_t look_woken(struct look *l, int64_t now_us)
         return look_pace_woken(&l->pace, now_us, l->pace.all_cost_us[0]);
     if (all_is_rare(l)) { /* one round that asks, one that takes */
         l->wake = LOOK_WOKEN;
-        l->polled_us = now_us - l->set.poll_us;
+        l->polled_us = now_us - l->pace.poll_us;
         l->news_us = 0;
         return look_pace_woken(
             &l->pace, now_us,

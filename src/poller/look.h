@@ -23,8 +23,10 @@
 #include <stdint.h>
 
 struct look_settings {
-    bool once; /* a pass: it ends when nothing is due */
-    int64_t poll_us, lease_us;
+    bool once;          /* a pass: it ends when nothing is due */
+    int64_t poll_us[2]; /* the least time between two looks, and the longest */
+    int64_t hold_us;    /* until a tag that may start nothing is asked again */
+    int64_t lease_us;
     uint32_t slots;
     uint32_t claim_batch; /* tasks per claim, at most */
 };

@@ -26,6 +26,10 @@
 #define LIMIT_MOST_MS 2000
 /* The assumed cost of asking one tag, until one has been asked. */
 #define TAG_GUESS_US 100
+/* The part of the time since the last surprise that the next one may wait. */
+#define SURPRISE_PART 8
+/* Looks that are frequent because of that take one part in this many of the time. */
+#define POLL_PART 20
 /* Looks for wake-ups are at least this far apart, which is less than a sender needs for its
  * statement, and take one part in this many of the time. Time not used in the last second may be
  * used later: a single look that takes long delays none. */
@@ -80,6 +84,20 @@ int64_t look_pace_every_us(const struct look_pace *p, size_t tags, int64_t poll_
     if (dear_us < DEAR_US)
         return MAX(poll_us, cost_us * FULL_PART);
     return MAX(poll_us, MIN(dear_us * DEAR_PART, RARE_US));
+}
+
+void look_pace_polled(struct look_pace *p, const int64_t range_us[2], int64_t now_us)
+{
+    int64_t part_us = p->surprise_us ? (now_us - p->surprise_us) / SURPRISE_PART : INT64_MAX;
+    int64_t least_us = MAX(range_us[0], p->all_cost_us[0] * POLL_PART);
+
+    p->poll_us = MIN(MAX(part_us, least_us), range_us[1]);
+}
+
+void look_pace_surprised(struct look_pace *p, const int64_t range_us[2], int64_t now_us)
+{
+    p->surprise_us = now_us;
+    look_pace_polled(p, range_us, now_us);
 }
 
 int64_t look_pace_woken(struct look_pace *p, int64_t now_us, int64_t cost_us)

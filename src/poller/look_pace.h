@@ -9,11 +9,13 @@
 #include <stddef.h>
 #include <stdint.h>
 
-struct look_pace {          /* initialize with {0} */
+struct look_pace {          /* initialize with {0}, but for poll_us */
     int64_t all_cost_us[2]; /* of the last two looks at all tags, the newest first; 0: not made */
     int64_t limit_ms;       /* for the next one */
     int64_t news_cost_us;   /* of the last look at new tasks */
     int64_t tag_cost_us;    /* of asking one tag; 0: none was asked */
+    int64_t poll_us;        /* between two looks, as long as they are cheap */
+    int64_t surprise_us;    /* when a task was found last that nobody had announced */
     int64_t paid_us;        /* the time for looks after wake-ups is used up until then */
 };
 
@@ -29,6 +31,11 @@ bool look_pace_is_dear(const struct look_pace *p);
 bool look_pace_asks_singly(const struct look_pace *p, size_t tags);
 /* The pause between two looks at all tags; poll_us, or longer if they take long. */
 int64_t look_pace_every_us(const struct look_pace *p, size_t tags, int64_t poll_us);
+
+/* A look was made, or one has found a task that nobody had announced. Such a task waits for a look,
+ * so the pause between two looks is an eighth of the time since the last one, within range_us. */
+void look_pace_polled(struct look_pace *p, const int64_t range_us[2], int64_t now_us);
+void look_pace_surprised(struct look_pace *p, const int64_t range_us[2], int64_t now_us);
 
 /* Looks that cost this much follow a wake-up. Returns when the next one may be reported. */
 int64_t look_pace_woken(struct look_pace *p, int64_t now_us, int64_t cost_us);

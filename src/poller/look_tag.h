@@ -39,8 +39,9 @@ struct look_tag {
     /* when the earliest pending task is due, as far as is known; TASK_TIME_NONE: there is none */
     int64_t next_at;
     struct peek_floor floor;
-    bool ask;  /* ask this tag when its next task is due */
-    bool more; /* the last claim took all it asked for: there is likely more */
+    bool ask;      /* ask this tag when its next task is due */
+    bool expected; /* in this round: its next task was known to be due, or something is announced */
+    bool more;     /* the last claim took all it asked for: there is likely more */
     /* the last claim brought tasks that had been started before: claim no more than can start at
      * once */
     bool wary;

@@ -188,13 +188,14 @@ idle()
     record B8-statements "$kind" "$who" "$(rate "$statements" "$from")"
 }
 
-# adds ROW WHO COUNT CONFIG: single adds that are due at once, by that configuration, at odd moments.
+# adds ROW WHO COUNT CONFIG LEAST MORE: single adds that are due at once, by that configuration, at odd
+# moments: after LEAST to LEAST + MORE milliseconds.
 adds()
 {
     local i
     for ((i = 0; i < $3; i++)); do
         "$bin/dq" add --config "$4" bench 0 >/dev/null 2>&1
-        sleep "0.$((RANDOM % 90 + 10))"
+        sleep "$(printf '0.%03d' $((RANDOM % $6 + $5)))"
     done
     lateness "$1" dq "$2" "$3"
 }
@@ -220,13 +221,13 @@ b8()
     start_dqd
     # shellcheck disable=SC2046  # words
     idle dq 'dqd --resident' "$seconds" $(dqd_pids)
-    adds B8-add 'dqd --resident, dq add' "$n" "$DQ_CONFIG"
+    adds B8-add 'dqd --resident, dq add' "$n" "$DQ_CONFIG" 100 890
     if ! comparing; then
         "$tool/starts" -r "$n" "$tool/stamp $stamps"
         lateness B8-add limit 'a bare start of the same handler, after as long a rest' "$n"
     fi
     sed '/^wake_dir/d; s/^\[dqd\]/&\nwake_dir =/' "$DQ_CONFIG" >"$sandbox/unwoken.ini"
-    adds B8-poll 'dqd --resident, dq add from elsewhere' "$n" "$sandbox/unwoken.ini"
+    adds B8-poll 'dqd --resident, ten dq add a second from elsewhere' "$n" "$sandbox/unwoken.ini" 40 110
     stop_dqd
     comparing && return
     "$tool/naive" init

@@ -65,6 +65,14 @@ static char *value_text(const struct conf *c, const struct conf_key *k)
     }
     case CONF_INT:
         return mem_printf("%d", *(const int *)field);
+    case CONF_RANGE:
+        if (((const int64_t *)field)[1] < ((const int64_t *)field)[0]) {
+            char most[WHEN_TEXT_SIZE];
+            return mem_printf("%s..%s",
+                              when_format_duration(duration, ((const int64_t *)field)[1]),
+                              when_format_duration(most, *(const int64_t *)field));
+        }
+        /* fall through */
     case CONF_DURATION:
     case CONF_AGE:
         return mem_strdup(when_format_duration(duration, *(const int64_t *)field));

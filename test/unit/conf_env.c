@@ -81,6 +81,8 @@ static const char *other_value(const struct conf_key *key)
     case CONF_DURATION:
     case CONF_AGE:
         return "11s";
+    case CONF_RANGE:
+        return "9s..11s";
     default:
         return key->choices ? key->choices[1] : key->type == CONF_PATH ? "/x/y" : "xyz";
     }

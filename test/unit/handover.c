@@ -15,7 +15,8 @@
 #include <string.h>
 #include <cmocka.h>
 
-static struct conf conf = {.dqd = {.lease_ms = 60000, .poll_interval_ms = 1000}};
+static struct conf conf = {
+    .dqd = {.lease_ms = 60000, .poll_interval_ms = 1000, .poll_least_ms = 1000}};
 static struct context ctx = {.conf = &conf};
 static struct minute minute;
 static struct settle_results results;

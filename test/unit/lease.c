@@ -16,7 +16,8 @@
 #define LEASE_MS 3000
 #define LEASE_US (LEASE_MS * INT64_C(1000))
 
-static struct conf conf = {.dqd = {.lease_ms = LEASE_MS, .poll_interval_ms = 1000}};
+static struct conf conf = {
+    .dqd = {.lease_ms = LEASE_MS, .poll_interval_ms = 1000, .poll_least_ms = 1000}};
 static struct context ctx = {.conf = &conf};
 static struct minute minute;
 static struct settle_results results;

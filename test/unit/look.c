@@ -28,8 +28,11 @@ struct play {
 
 static void begin(struct play *p, size_t tags)
 {
-    const struct look_settings s = {
-        .poll_us = 200000, .lease_us = 60000000, .slots = 32, .claim_batch = 500};
+    const struct look_settings s = {.poll_us = {200000, 200000},
+                                    .hold_us = 200000,
+                                    .lease_us = 60000000,
+                                    .slots = 32,
+                                    .claim_batch = 500};
 
     *p = (struct play){.now_us = BEGIN_US};
     dbclock_sample(&p->clock, BEGIN_US, BEGIN_US, 0);
@@ -82,6 +85,8 @@ static bool set(struct play *p, const char *word)
         look_set_shares(&p->look, (unsigned)count, 0);
     else if (sscanf(word, "write=%d", &count) == 1)
         look_set_shares(&p->look, p->look.shares, count * INT64_C(1000));
+    else if (sscanf(word, "least=%d", &count) == 1)
+        s.poll_us[0] = count * INT64_C(1000);
     else if (sscanf(word, "slots=%d", &count) == 1)
         s.slots = (uint32_t)count;
     else if (sscanf(word, "max=%d", &count) == 1)
