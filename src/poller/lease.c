@@ -55,7 +55,7 @@ static bool is_open(const struct flight_task *t)
 /* A job is renewed as a whole. */
 static bool take_job(struct flight_job *j, struct settle_turn *turn)
 {
-    int64_t row_us = j->tag->look.claims.row_us * j->open;
+    int64_t row_us = MAX(j->tag->look.claims.row_us, turn->row_us) * j->open;
 
     if (!settle_turn_take(turn, j->leased_us, j->tried_us, rows_weight(j->body_bytes, row_us)))
         return false;
@@ -329,8 +329,10 @@ static int renew_turn(struct leases *l, struct err *err)
     int64_t sent_us = when_steady_us();
     bool begins = !l->round_us;
     int64_t round_us = begins ? sent_us : l->round_us;
-    struct settle_turn turn = {
-        .old_us = round_us - context_renew_us(l->ctx) / 2, .round_us = round_us, .now_us = sent_us};
+    struct settle_turn turn = {.old_us = round_us - context_renew_us(l->ctx) / 2,
+                               .round_us = round_us,
+                               .now_us = sent_us,
+                               .row_us = l->cost.row_us};
     size_t n;
     struct claim_ref *refs = refs_of(l, 0, &turn, &n);
     bool *lost = mem_zero(n + 1, sizeof *lost);
@@ -340,6 +342,8 @@ static int renew_turn(struct leases *l, struct err *err)
     if (n)
         rc = lease_store_renew(l->ctx->db, &l->ctx->owner, refs, n, l->ctx->conf->dqd.lease_ms,
                                l->faulty, lost, &faults, err);
+    if (n && !faults.count) /* it did not wait for locks */
+        look_cost_saw(&l->cost, n, when_steady_us() - sent_us - l->flight->look->write_us);
     l->round_us = rc == 0 && turn.cut ? turn.round_us : 0;
     l->flight->renewing = l->round_us;
     if (rc < 0)

@@ -22,6 +22,7 @@ struct leases {
     int64_t round_us;           /* when the round of renewals began that is not finished; 0: none */
     int64_t again_us;           /* try again then what could not be renewed; 0: nothing */
     bool faulty;                /* there was something of that kind at the last renewal */
+    struct look_cost cost;      /* of renewing a row: a trigger may be slow there only */
     /* dq_output cannot be read; when to try that again. 0: it can */
     int64_t blind_until_us;
 };

@@ -89,15 +89,19 @@ void look_tag_took(struct look_tag *t, int64_t duration_us)
     t->rest_us = t->short_us = 0;
 }
 
-/* The cost is halved by each change that is faster. */
+void look_cost_saw(struct look_cost *c, size_t rows, int64_t took_us)
+{
+    if (c->row_us || took_us > SLOW_US)
+        c->row_us = MAX(took_us / (int64_t)rows, c->row_us / 2);
+}
+
 bool look_tag_changed(struct look_tag *t, struct look_cost *c, size_t rows, int64_t took_us,
                       int64_t now_us)
 {
     if (!rows)
         return false;
     int64_t row_us = took_us / (int64_t)rows;
-    if (c->row_us || took_us > SLOW_US)
-        c->row_us = MAX(row_us, c->row_us / 2);
+    look_cost_saw(c, rows, took_us);
     if (t->claims.times + t->results.times == 0)
         t->slow_us = now_us;
     c->times = row_us > SLOW_US ? c->times + 1 : 0;

@@ -79,8 +79,10 @@ int64_t look_tag_early_ms(const struct look_tag *t, bool once);
 /* The tag has new tasks, the earliest of which is due then. */
 void look_tag_new(struct look_tag *t, int64_t next_at);
 void look_tag_took(struct look_tag *t, int64_t duration_us); /* A job ended. */
-/* So many rows were changed in this time, beyond what any statement takes. Returns whether a row
- * takes long, time and again. */
+/* So many rows were changed in this time, beyond what any statement takes. Each change that is
+ * faster halves the cost. */
+void look_cost_saw(struct look_cost *c, size_t rows, int64_t took_us);
+/* The same, of one tag. Returns whether a row takes long, time and again. */
 bool look_tag_changed(struct look_tag *t, struct look_cost *c, size_t rows, int64_t took_us,
                       int64_t now_us);
 /* How long changing one of its rows takes at most; 0: not long. */

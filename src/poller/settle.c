@@ -414,8 +414,9 @@ size_t settle_refs(struct settle_results *q, struct settle_turn *turn, struct cl
         struct settle_item *r = &q->items[i];
 
         if (!keeps_lease(q, r) ||
-            !settle_turn_take(turn, r->leased_us, r->tried_us,
-                              rows_weight(r->s.body_size, r->tag->look.claims.row_us)))
+            !settle_turn_take(
+                turn, r->leased_us, r->tried_us,
+                rows_weight(r->s.body_size, MAX(r->tag->look.claims.row_us, turn->row_us))))
             continue;
         r->tried_us = turn->now_us;
         refs[n++] = (struct claim_ref){r->s.id, r->s.version};

@@ -99,9 +99,9 @@ int64_t settle_leased_us(const struct settle_results *q);
 /* One statement's renewals: of leases from old_us or before, which have not been tried since
  * round_us. Sent at now_us. */
 struct settle_turn {
-    int64_t old_us, round_us, now_us;
-    size_t bytes; /* of their bodies */
-    bool cut;     /* some are left for the next statement, because bodies are long */
+    int64_t old_us, round_us, now_us, row_us; /* row_us: what renewing a row has taken */
+    size_t bytes;                             /* of their bodies */
+    bool cut; /* some are left for the next statement, because bodies are long */
 };
 bool settle_turn_take(struct settle_turn *turn, int64_t leased_us, int64_t tried_us, size_t bytes);
 /* Puts those whose turn it is into refs[], which has room for settle_count. Returns how many. */

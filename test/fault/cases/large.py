@@ -147,8 +147,8 @@ def large_bodies(t):
 @case("slow-tag", 60)
 def slow_tag(t):
     """A trigger makes each change of a row of two tags take half a second: to claim it, to renew its lease, to record
-    its result; of a third tag, only to record its result. Tasks of another tag start within the time of three such
-    rows, one of each kind, and what else there is to do."""
+    its result; of a third tag, only to record its result; of a fourth, only to renew its lease. Tasks of another tag
+    start within the time of three such rows, one of each kind, and what else there is to do."""
     row_s, count = 1 if t.full else 0.5, 12
     lease = 40 * row_s * t.pace()
     t.configure({"read_timeout": "1m"}, lease=f"{lease:g}s", slots=count + 16, poll_interval="200ms")
@@ -157,6 +157,7 @@ def slow_tag(t):
             "short": {"run": "':'"},
             "long": {"run": f"'sleep {lease * 0.7:g}'", "max_running": 4},
             "result": {"run": "':'"},
+            "renewal": {"run": f"'sleep {lease * 0.7:g}'", "max_running": 8},
             "other": {"run": "':'"},
         },
         timeout="2h",
@@ -166,13 +167,15 @@ def slow_tag(t):
     t.sql(
         "CREATE TRIGGER slow BEFORE UPDATE ON dq_task FOR EACH ROW BEGIN"
         " IF OLD.tag IN ('short', 'long') OR (OLD.tag = 'result' AND NEW.status = 1)"
+        " OR (OLD.tag = 'renewal' AND OLD.status = 3 AND NEW.status = 3)"
         f" THEN DO SLEEP({row_s}); END IF; END"
     )
     d = t.dqd()
     t.add(1, "short", key=False)
     t.add(1, "long", key=False)
     t.add(1, "result", key=False)
-    t.wait(lambda: t.count("status <> 0") == 3, "all tags have been claimed once")
+    t.add(1, "renewal", key=False)
+    t.wait(lambda: t.count("status <> 0") == 4, "all tags have been claimed once")
     t.wait(lambda: t.count("tag = 'result' AND status = 1") == 1, "a result has been recorded")
     others = _Others(t, 5)
     t.sleep(3)
@@ -183,8 +186,11 @@ def slow_tag(t):
     t.add(count, "result", key=False)
     t.wait(lambda: t.count("tag = 'result' AND status <> 1") == 0, "their results are recorded", 15 * count * row_s)
     others.end_phase("recorded")
+    t.wait(lambda: t.count("tag = 'renewal' AND status <> 1") == 0, "the first one has been renewed", 5 * lease)
+    others.end_phase("meanwhile")
     t.add(4, "long", key=False)
-    t.wait(lambda: t.count("tag = 'long' AND status <> 1") == 0, "the long ones are done", 5 * lease)
+    t.add(8, "renewal", key=False)
+    t.wait(lambda: t.count("tag IN ('long', 'renewal') AND status <> 1") == 0, "the long ones are done", 5 * lease)
     others.end_phase("renewed")
     late_ms = 3500 * row_s * t.slowness()
     t.sql("DELETE FROM dq_task")
