@@ -8,6 +8,7 @@
 #include "base/log.h"
 #include "base/mem.h"
 #include "base/when.h"
+#include "store/row/rows.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -248,7 +249,7 @@ void flight_settle_task(struct flight *f, struct flight_job *j, struct flight_ta
 
     s->id = t->id;
     s->version = t->version;
-    s->body_size = j->body_bytes / j->count;
+    s->body_size = rows_size(j->body_bytes / j->count, t->again);
     s->error = expiry ? expiry : error;
     if (!t->ended && !t->lost)
         settle_queue(f->results, s, j->tag, j->leased_us);

@@ -31,6 +31,7 @@ struct flight_task {
     uint32_t output_seq; /* of the last chunk of its output, see follow.h */
     bool lost;           /* the row is no longer ours: whatever the handler does is not recorded */
     bool ended;          /* its result has been queued for settling */
+    bool again;          /* it was added again */
 };
 
 /* JOB_SHORT came with its bodies; those of a JOB_LONG are loaded when there is room for them. */

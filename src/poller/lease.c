@@ -56,8 +56,11 @@ static bool is_open(const struct flight_task *t)
 static bool take_job(struct flight_job *j, struct settle_turn *turn)
 {
     int64_t row_us = MAX(j->tag->look.claims.row_us, turn->row_us) * j->open;
+    size_t bytes = j->body_bytes;
 
-    if (!settle_turn_take(turn, j->leased_us, j->tried_us, rows_weight(j->body_bytes, row_us)))
+    for (uint32_t k = 0; k < j->count; k++)
+        bytes = rows_size(bytes, j->flight[k].again);
+    if (!settle_turn_take(turn, j->leased_us, j->tried_us, rows_weight(bytes, row_us)))
         return false;
     j->tried_us = turn->now_us;
     return true;
@@ -87,13 +90,14 @@ static struct claim_ref *refs_of(const struct leases *l, int64_t old_us, struct 
     return refs;
 }
 
-static bool is_lost(const struct claim_ref *refs, const bool *lost, size_t n,
-                    const struct flight_task *t)
+/* Whether it is among refs, with this mark. */
+static bool is_marked(const struct claim_ref *refs, const bool *marks, size_t n,
+                      const struct flight_task *t)
 {
     struct claim_ref key = {t->id, t->version};
     const struct claim_ref *at = bsearch(&key, refs, n, sizeof *refs, claim_ref_compare);
 
-    return at && lost[at - refs];
+    return at && marks[at - refs];
 }
 
 /* Notes the tasks of a job that are no longer ours. Whether there are some. */
@@ -105,7 +109,7 @@ static bool note_lost(struct flight_job *j, const struct claim_ref *refs, const 
     for (uint32_t k = 0; k < j->count; k++) {
         struct flight_task *t = &j->flight[k];
 
-        if (!is_open(t) || !is_lost(refs, lost, n, t))
+        if (!is_open(t) || !is_marked(refs, lost, n, t))
             continue;
         t->lost = some = true;
         log_fold(when_steady_us(), LOG_NOTE,
@@ -175,12 +179,20 @@ bool lease_overtaken(const struct leases *l, struct task_array *won, struct task
     return some;
 }
 
-static bool any(const bool *lost, size_t n)
+static bool any(const bool *marks, size_t n)
 {
-    for (size_t i = 0; i < n; i++)
-        if (lost[i])
-            return true;
-    return false;
+    return memchr(marks, true, n);
+}
+
+/* Their rows have a second body, which counts in each statement from now on. */
+static void note_again(const struct leases *l, const struct claim_ref *refs, const bool *again,
+                       size_t n)
+{
+    struct flight_job *j;
+
+    for (uint32_t at = 0; (j = flight_each(l->flight, &at));)
+        for (uint32_t k = 0; k < j->count; k++)
+            j->flight[k].again |= is_marked(refs, again, n, &j->flight[k]);
 }
 
 /* When the oldest lease of a job is age_us old, but not within age_us of the last time. */
@@ -212,13 +224,14 @@ static void vouch(const struct context *ctx, int64_t sent_us)
 /* If dq_output cannot be read (the account lacks the right, or another session has locked the
  * table), no output is passed on; whether the tasks are still ours must be known all the same. */
 static int ask(struct leases *l, const struct claim_ref *refs, size_t n, bool *lost, bool *followed,
-               struct err *err)
+               bool *again, struct err *err)
 {
     struct db *db = l->ctx->db;
     const struct claim_owner *owner = &l->ctx->owner;
     const bool blind = when_steady_us() < l->blind_until_us;
     struct err why = {0};
-    int rc = blind ? ERR_DENIED : lease_store_check(db, owner, refs, n, lost, followed, &why);
+    int rc =
+        blind ? ERR_DENIED : lease_store_check(db, owner, refs, n, lost, followed, again, &why);
 
     if (rc >= 0 || rc == ERR_TRANSIENT || !db_connected(db)) {
         if (rc < 0)
@@ -229,7 +242,7 @@ static int ask(struct leases *l, const struct claim_ref *refs, size_t n, bool *l
         return rc;
     }
     memset(followed, 0, n * sizeof *followed);
-    rc = lease_store_check(db, owner, refs, n, lost, NULL, err);
+    rc = lease_store_check(db, owner, refs, n, lost, NULL, again, err);
     if (rc < 0 || blind)
         return rc;
     if (!l->blind_until_us)
@@ -244,21 +257,22 @@ int lease_check(struct leases *l, struct err *err)
     int64_t now_us = when_steady_us();
     size_t n;
     struct claim_ref *refs = refs_of(l, now_us - check_age_us(l->ctx), NULL, &n);
-    bool *lost = mem_zero(n + 1, sizeof *lost), *followed = mem_zero(n + 1, sizeof *followed);
+    MEM_LOCAL bool *lost = mem_zero(3 * (n + 1), sizeof *lost);
+    bool *followed = lost + n + 1, *again = followed + n + 1;
     int rc = 0;
 
     l->check_us = now_us;
     if (n)
-        rc = ask(l, refs, n, lost, followed, err);
+        rc = ask(l, refs, n, lost, followed, again, err);
     if (rc >= 0)
         follow_checked(l->follow, refs, followed, n);
     if (rc >= 0 && any(lost, n))
         drop_lost(l, refs, lost, n);
+    if (rc >= 0 && any(again, n))
+        note_again(l, refs, again, n);
     if (rc >= 0)
         vouch(l->ctx, now_us);
     free(refs);
-    free(lost);
-    free(followed);
     return rc;
 }
 

@@ -136,7 +136,7 @@ static void keep_judged(struct upkeep *u, struct task_array *l, enum lease_end *
         if (!judge(u, t, now_us, &ends[kept])) {
             left = t->tag;
         } else if (!rows_take(&bytes,
-                              rows_weight(t->body_size,
+                              rows_weight(rows_size(t->body_size, t->again_at != TASK_TIME_NONE),
                                           tags_named(u->tags, t->tag)->look.claims.row_us))) {
             u->reap_us = 0;
         } else {

@@ -47,7 +47,7 @@ static void cancel_takes_live_tasks_and_records_the_running(void **state)
             db,
             "SELECT COUNT(*) FROM dq_attempt WHERE outcome = 'cancelled' AND version = 1 AND attempt = 1 AND pid = 97"),
         2);
-    ok(lease_store_check(db, &a, &ref, 1, &lost, &followed, &err)); /* the owner notices */
+    ok(lease_store_check(db, &a, &ref, 1, &lost, &followed, NULL, &err)); /* the owner notices */
     assert_true(lost);
     /* And its result comes too late. */
     struct settlement s = {.id = ref.id,

@@ -8,7 +8,7 @@ static void check_and_renew_tell_what_was_lost(void **state)
 {
     struct claim_owner a = owner('a'), b = owner('b');
     struct claim_ref refs[4];
-    bool lost[4], followed[4];
+    bool lost[4], followed[4], again[4];
     (void)state;
     for (int i = 0; i < 4; i++)
         add("t", NULL, -1000);
@@ -27,12 +27,14 @@ static void check_and_renew_tell_what_was_lost(void **state)
     run(db, "UPDATE dq_task SET status = 4, version = 2 WHERE id = %" PRIu64, refs[0].id);
     run(db, "UPDATE dq_task SET claim_token = REPEAT('b', 16), version = 3 WHERE id = %" PRIu64,
         refs[2].id);
-    ok(lease_store_check(db, &a, refs, 4, lost, followed, &err));
+    run(db, "UPDATE dq_task SET again_time = UTC_TIMESTAMP(3) WHERE id = %" PRIu64, refs[3].id);
+    ok(lease_store_check(db, &a, refs, 4, lost, followed, again, &err));
     assert_true(lost[0] && !lost[1] && lost[2] && !lost[3]);
+    assert_true(!again[1] && again[3]);
     memset(lost, 0, sizeof lost);
     ok(lease_store_renew(db, &a, refs, 4, 1000, false, lost, NULL, &err));
     assert_true(lost[0] && !lost[1] && lost[2] && !lost[3]);
-    ok(lease_store_check(db, &b, refs, 4, lost, followed, &err));
+    ok(lease_store_check(db, &b, refs, 4, lost, followed, again, &err));
     assert_true(lost[0] && lost[1] && lost[2] && lost[3]);
     task_array_done(&won);
 }

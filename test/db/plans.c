@@ -93,7 +93,7 @@ static void claim_check_renew_settle(void **state)
         assert_non_null(won.items[i].body);
     }
     begin("check of 100");
-    ok(lease_store_check(db, &a, refs, N, flags, followed, &err));
+    ok(lease_store_check(db, &a, refs, N, flags, followed, NULL, &err));
     end_within(N * 3); /* with a look for the mark of a follower */
     begin("renewal of 100");
     ok(lease_store_renew(db, &a, refs, N, 60000, false, flags, NULL, &err));

@@ -145,7 +145,7 @@ static void a_task_is_lost_if_the_check_says_so_of_its_attempt(void **state)
     for (uint64_t id = 0; id <= 4; id++)
         for (uint64_t version = 6; version <= 8; version++)
             assert_int_equal(
-                is_lost(refs, lost, 3, &(struct flight_task){.id = id, .version = version}),
+                is_marked(refs, lost, 3, &(struct flight_task){.id = id, .version = version}),
                 id == 2 && version == 7);
 }
 

@@ -26,7 +26,7 @@ static int add_target(const struct task *t, void *arg)
     MEM_ROOM(x->running, x->count, cap_too);
     MEM_ROOM(x->sizes, x->count, x->cap);
     x->refs[x->count] = (struct claim_ref){t->id, t->version};
-    x->sizes[x->count] = t->body_size;
+    x->sizes[x->count] = rows_size(t->body_size, t->again_at != TASK_TIME_NONE);
     x->running[x->count++] = t->status == TASK_RUNNING;
     return 0;
 }

@@ -27,6 +27,11 @@ size_t rows_weight(size_t body_size, int64_t row_us)
     return MAX(body_size == SIZE_MAX ? BODY_UNKNOWN : body_size, us * MICROSECOND_WEIGHT);
 }
 
+size_t rows_size(size_t body_size, bool again)
+{
+    return again ? MIN(body_size, SIZE_MAX / 2) + BODY_UNKNOWN : body_size;
+}
+
 bool rows_take(size_t *bytes, size_t body_size)
 {
     size_t more = rows_weight(body_size, 0);

@@ -18,6 +18,8 @@
  * of this size (SIZE_MAX: unknown) goes into a statement, so that it does not take long: the first
  * always does. *bytes counts, from 0. */
 bool rows_take(size_t *bytes, size_t body_size);
+/* The size to pass for a task; again: it was added again while it ran, and has two bodies. */
+size_t rows_size(size_t body_size, bool again);
 /* What to pass to rows_take as the size of such a body, if changing the row takes row_us besides: a
  * trigger may be slow. */
 size_t rows_weight(size_t body_size, int64_t row_us);

@@ -22,7 +22,13 @@
 #define TAKE_BACK_STEP 100
 
 /* With a placeholder of printf. */
-#define CHECK_COLUMNS(X) X(CHECK_ID, "id") X(CHECK_VERSION, "version") X(CHECK_FOLLOWED, "%s")
+/* clang-format off */
+#define CHECK_COLUMNS(X)          \
+    X(CHECK_ID, "id")             \
+    X(CHECK_VERSION, "version")   \
+    X(CHECK_FOLLOWED, "%s")       \
+    X(CHECK_AGAIN, "again_time IS NOT NULL")
+/* clang-format on */
 enum { CHECK_COLUMNS(COLUMNS_NAME) CHECK_COUNT };
 
 /* A reference, and its place in the caller's arrays. */
@@ -34,7 +40,7 @@ struct check_ref {
 struct checking {
     struct check_ref sorted[ROWS_STEP];
     size_t count;
-    bool *lost, *followed;
+    bool *lost, *followed, *again;
 };
 
 static int compare_checks(const void *a, const void *b)
@@ -53,6 +59,8 @@ static int take_check(const struct db_rows *r, void *arg, struct err *err)
     if (!found)
         return 0;
     x->lost[found->at] = false;
+    if (x->again)
+        x->again[found->at] = db_u64(r, CHECK_AGAIN) == 1;
     if (x->followed)
         x->followed[found->at] = db_u64(r, CHECK_FOLLOWED) == 1;
     return 0;
@@ -60,10 +68,10 @@ static int take_check(const struct db_rows *r, void *arg, struct err *err)
 
 /* followed NULL: not asked for, and dq_output is not read. */
 static int check_step(struct db *db, const struct claim_owner *owner, const struct claim_ref *refs,
-                      size_t n, bool *lost, bool *followed, struct err *err)
+                      size_t n, bool *lost, bool *followed, bool *again, struct err *err)
 {
     struct buf sql = BUF_INIT;
-    struct checking x = {.count = n, .lost = lost, .followed = followed};
+    struct checking x = {.count = n, .lost = lost, .followed = followed, .again = again};
 
     for (size_t i = 0; i < n; i++) {
         x.sorted[i] = (struct check_ref){refs[i], i};
@@ -83,14 +91,14 @@ static int check_step(struct db *db, const struct claim_owner *owner, const stru
 }
 
 int lease_store_check(struct db *db, const struct claim_owner *owner, const struct claim_ref *refs,
-                      size_t count, bool *lost, bool *followed, struct err *err)
+                      size_t count, bool *lost, bool *followed, bool *again, struct err *err)
 {
     int rc = 0;
 
     for (size_t from = 0, n; rc == 0 && from < count; from += n) {
         n = MIN(count - from, ROWS_STEP);
         rc = check_step(db, owner, refs + from, n, lost + from, followed ? followed + from : NULL,
-                        err);
+                        again ? again + from : NULL, err);
     }
     return rc;
 }
@@ -139,7 +147,7 @@ int lease_store_renew(struct db *db, const struct claim_owner *owner, const stru
         rc = rows_run(db, &(struct rows_work){n, &w, renewal_id, renew_rows, NULL}, careful, faults,
                       err);
         if (rc == 0 && w.rows < n)
-            rc = check_step(db, owner, refs + from, n, lost + from, NULL, err);
+            rc = check_step(db, owner, refs + from, n, lost + from, NULL, NULL, err);
         for (size_t i = from; rc == 0 && w.rows == n && i < from + n; i++)
             lost[i] = false;
     }

@@ -13,9 +13,10 @@
 
 /* Sets lost[i] to whether refs[i] is no longer ours: running, at that version, with our token; and
  * followed[i] to whether it is, and someone follows its output (output_store.h); followed NULL:
- * dq_output is not read. */
+ * dq_output is not read. Those that are ours also get again[i], whether they were added again;
+ * NULL: not asked for. */
 int lease_store_check(struct db *db, const struct claim_owner *owner, const struct claim_ref *refs,
-                      size_t count, bool *lost, bool *followed, struct err *err)
+                      size_t count, bool *lost, bool *followed, bool *again, struct err *err)
     __attribute__((warn_unused_result));
 /* Sets lost[] likewise, and lets the leases of those still ours end lease_ms after the statement.
  * One UPDATE for each ROWS_STEP of them if no row fails. faults, careful: as rows_run; the leases

@@ -201,3 +201,42 @@ def slow_tag(t):
     t.expect("lease" not in d.log(), "leases were lost")
     for tag in ("short", "long", "result"):
         t.expect(f'one by one" tag={tag} took=' in d.log(), f"{tag} is not named")
+
+
+@case("large-again", 20, options="--innodb-buffer-pool-size=24M --max-allowed-packet=64M")
+def large_again(t):
+    """Tasks with small bodies run, and are added again with large ones; then all of them end at once, half of them with
+    a failure. Tasks of another tag start within half a second meanwhile."""
+    count, size = (400, 12 << 20) if t.full else (80, 12 << 20)
+    gate = t.dir + "/gate"
+    os.mkfifo(gate)
+    t.configure({"read_timeout": "1m"}, lease=f"{30 * t.pace()}s", slots=2 * count, poll_interval="200ms")
+    t.handlers(
+        {"large": {"run": f"': <{gate}; exit $((DQ_ID % 2))'"}, "other": {"run": "':'"}},
+        timeout="2h",
+        max_running=count,
+        retry="[1h]",
+    )
+    t.sql("DROP TRIGGER dq_audit_update")
+    d = t.dqd()
+    others = _Others(t, 5)
+    t.add(count, "large", key=False)
+    t.wait(lambda: len(d.handlers()) >= count, "all run", 100)
+    others.end_phase("alone")
+    for (task_id,) in t.sql("SELECT id FROM dq_task WHERE tag = 'large'"):
+        t.sql(
+            f"UPDATE dq_task SET again_time = UTC_TIMESTAMP(3) + INTERVAL 1 HOUR, again_body = REPEAT('x', {size})"
+            f" WHERE id = {task_id}"
+        )
+    t.sleep(1)
+    others.end_phase("added again")
+    door = os.open(gate, os.O_WRONLY)
+    t.wait(lambda: t.count("tag = 'large' AND status = 3") == 0, "all are recorded", 300)
+    os.close(door)
+    others.end_phase("recorded")
+    slow = t.slowness()
+    t.sql("DELETE FROM dq_task")
+    t.expect(
+        others.worst < LATE_MS * slow,
+        f"tasks of another tag start up to {others.worst:.0f} ms late (bound {LATE_MS} ms, times {slow:.1f})",
+    )
