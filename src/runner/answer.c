@@ -81,8 +81,6 @@ static void note_unreadable(struct job *j, uint32_t i, const char *line, size_t 
             j->unread_any = describe(line, len, why);
         return;
     }
-    if (j->reported[i])
-        return;
     if (!j->unread)
         j->unread = mem_zero(j->order.count, sizeof *j->unread);
     if (!j->unread[i])

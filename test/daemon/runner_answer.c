@@ -38,6 +38,7 @@ static const struct row rows[] = {
     {"echo '" RETRY "' >&3; echo HTTP 429; exit 75",
      OUTCOME_VERDICT, 75, 0, false, 120000, "asked to wait 2m: HTTP 429"},
     {"echo '{\"result\":\"retry\"}' >&3", OUTCOME_VERDICT, 0, 0, false, -1, "the handler said retry"},
+    {"echo '{\"result\":\"retry\",\"after\":\"0s\"}' >&3", OUTCOME_VERDICT, 0, 0, false, 0, "asked to wait 0s"},
     {"echo '{\"result\":\"fail\",\"error\":\"\"}' >&3; echo why",
      OUTCOME_VERDICT, 0, 0, true, -1, "the handler said fail: why"},
     {"echo '" FAIL "' >&3; echo x", OUTCOME_VERDICT, 0, 0, true, -1, "no such \xc3\xa9"},
@@ -56,7 +57,9 @@ static const struct row rows[] = {
     {"echo '" FAIL "' >&3; echo '" DONE "' >&3; exit 1", OUTCOME_DONE, 1, 0, false, -1, NULL},
     {"echo oops >&3; echo '" DONE "' >&3", OUTCOME_DONE, 0, 0, false, -1, NULL},
     {"echo '" DONE "' >&3; echo >&3", OUTCOME_DONE, 0, 0, false, -1, NULL},
-    {"echo '" DONE "' >&3; echo oops >&3; echo again >&3", OUTCOME_VERDICT, 0, 0, false, -1, "unreadable answer ("},
+    {"echo early >&3; echo '" DONE "' >&3; echo oops >&3; echo again >&3", OUTCOME_VERDICT, 0, 0, false, -1,
+     "unreadable answer (not a JSON object: \"{\" expected at column 1): oops"}, /* the first since */
+    {"printf '" DONE "%20000s\\n' >&3", OUTCOME_VERDICT, 0, 0, false, -1, "unreadable answer (longer than 16384 bytes)"},
     {"printf '" DONE "\\n{\"result\":\"fa' >&3", OUTCOME_VERDICT, 0, 0, false, -1, "unreadable answer ("},
     {"echo oops >&3; exit 65", OUTCOME_VERDICT, 65, 0, false, -1, "unreadable answer ("},
     {"echo oops >&3; kill -9 $$", OUTCOME_SIGNAL, -1, 9, false, -1, "signal 9"},
@@ -208,6 +211,35 @@ static void a_batch_that_replies_prints_no_verdicts(void **state)
     rig_close(&r);
 }
 
+static void what_comes_before_a_reply_on_stdout_is_output(void **state)
+{
+    (void)state;
+    struct message_job m;
+    struct rig r;
+
+    rig_open(
+        &r,
+        "handlers:\n  t: {run: 'echo \"{\\\"id\\\":2,\\\"result\\\":\\\"no\\\"}\"; echo \"{\\\"result\\\":1}\";"
+        " sleep 0.3; echo \"{\\\"id\\\":1,\\\"result\\\":\\\"done\\\"}\" >&3', batch: 10}\n"
+        "  oops: {run: 'echo oops >&3; echo again >&3', batch: 10}\n",
+        2);
+    for (int odd = 0; odd <= 1; odd++) {
+        rig_fill(&r, &m, odd ? "oops" : "t");
+        m.ids = ids;
+        m.count = 2;
+        uint32_t job = rig_put(&r, &m);
+        rig_wait(&r, MESSAGE_ENDED, job);
+        for (uint64_t id = 1; id <= 2; id++) {
+            const struct rig_report *p = result_of(&r, job, id);
+
+            assert_int_equal(p->m.result.outcome, odd ? OUTCOME_VERDICT : OUTCOME_DONE);
+            if (odd) /* the first one is quoted */
+                assert_string_equal(strrchr(p->error, ':'), ": oops");
+        }
+    }
+    rig_close(&r);
+}
+
 /* The runner may find all that was written at once; stdout comes first then. */
 static void what_follows_a_reply_on_stdout_is_output(void **state)
 {
@@ -238,6 +270,7 @@ int main(void)
         cmocka_unit_test(the_last_answer_decides),
         cmocka_unit_test(nobody_answers_after_the_end),
         cmocka_unit_test(a_batch_that_replies_prints_no_verdicts),
+        cmocka_unit_test(what_comes_before_a_reply_on_stdout_is_output),
         cmocka_unit_test(what_follows_a_reply_on_stdout_is_output),
     };
 
