@@ -59,7 +59,8 @@ static const struct row rows[] = {
     {"echo '" DONE "' >&3; echo >&3", OUTCOME_DONE, 0, 0, false, -1, NULL},
     {"echo early >&3; echo '" DONE "' >&3; echo oops >&3; echo again >&3", OUTCOME_VERDICT, 0, 0, false, -1,
      "unreadable answer (not a JSON object: \"{\" expected at column 1): oops"}, /* the first since */
-    {"printf '" DONE "%20000s\\n' >&3", OUTCOME_VERDICT, 0, 0, false, -1, "unreadable answer (longer than 16384 bytes)"},
+    {"printf '" DONE "%20000s\\n' >&3", OUTCOME_VERDICT, 0, 0, false, -1,
+     "unreadable answer (longer than 16384 bytes)"},
     {"printf '" DONE "\\n{\"result\":\"fa' >&3", OUTCOME_VERDICT, 0, 0, false, -1, "unreadable answer ("},
     {"echo oops >&3; exit 65", OUTCOME_VERDICT, 65, 0, false, -1, "unreadable answer ("},
     {"echo oops >&3; kill -9 $$", OUTCOME_SIGNAL, -1, 9, false, -1, "signal 9"},

@@ -219,7 +219,8 @@ static void keep(struct db *db)
     size_t n;
     struct err err;
 
-    (void)!lease_store_check(db, &owner, refs, 3, lost, results_next() % 2 ? followed : NULL, NULL, &err);
+    (void)!lease_store_check(db, &owner, refs, 3, lost, results_next() % 2 ? followed : NULL, NULL,
+                             &err);
     (void)!lease_store_renew(db, &owner, refs, 3, 1000, careful, lost, &faults, &err);
     (void)!settle_store_settle(db, &owner, s, 3, false, careful, applied, &faults, &err);
     if (lease_store_expired(db, NULL, NULL, 0, 30000, false, 500, &expired, &err) == 0 &&
