@@ -106,6 +106,21 @@ END
     [ "$(dq add --from x.ndjson --dry-run)" = '1 task is valid' ]
 }
 
+@test 'with -o id each line is added when it is read, and its id printed before the next one comes' {
+    local id
+    coproc ADD { dq -q add -o id --from - 2>err; }
+    local pid=$ADD_PID
+    for ((i = 1; i <= 3; i++)); do
+        echo '{"tag":"a","key":"k'$((i % 2))'"}' >&"${ADD[1]}"
+        read -r -t 60 id <&"${ADD[0]}"
+        [ "$id" = "$(sql "SELECT id FROM dq_task WHERE task_key = 'k$((i % 2))'")" ]
+    done
+    [ "$(count)" -eq 2 ]
+    echo '{"tag":"a b"}' >&"${ADD[1]}"
+    wait "$pid" || [ $? -eq 65 ]
+    grep -q 'standard input:4: a tag must not contain white space.*--skip 3' err
+}
+
 @test 'the format of a file follows from its name, or else from its first line' {
     lines 2 >noname
     dq -q add --from noname

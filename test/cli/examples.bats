@@ -5,6 +5,7 @@ load ../lib/sandbox
 # document, beginning of the example's first lines | how it is run: a test below, a test elsewhere, or why it is not
 EXAMPLES='
 doc/dq-add.1: dq list -o ndjson | dq add --from -   | piped
+doc/dq-add.1: coproc ADD                           | test/cli/bulk.bats
 doc/dq-cancel.1: cancel 30 tasks (mail.welcome)     | prompt
 doc/dq.1: $ dq add mail.welcome                     | typed
 doc/dq.1: $ dq export >tasks.ndjson                 | typed
@@ -190,8 +191,7 @@ no_due() { [ "$(sql 'SELECT COUNT(*) FROM dq_task WHERE status = 0 AND expected_
 }
 
 @test 'piped: a list becomes tasks again' {
-    dq -q add mail.welcome one --in 1h
-    dq -q add mail.welcome two --in 2h
+    for body in one two; do dq -q add mail.welcome "$body" --in 1h; done
     bash -e -o pipefail -c "$(example doc/dq-add.1 'dq list -o ndjson | dq add --from -')"
     [ "$(sql "SELECT GROUP_CONCAT(message_body ORDER BY id) FROM dq_task WHERE status = 0")" = one,two,one,two ]
 }

@@ -131,7 +131,7 @@ verbs() { dq help | awk '/^[a-z].*:$/ { verbs = !/^options/ } verbs && /^  [a-z]
     refused 64 '--dry-run requires --over' resume t --dry-run
     refused 64 '--follow and --until cannot be combined' events -f --until 1h
     refused 64 '--from cannot be combined with a tag' add t --from x.ndjson
-    refused 64 '-o id is not available with --from' add --from x.ndjson -o id
+    refused 64 '-o id is not available with it' add --from x.ndjson --dry-run -o id
 }
 
 @test 'tags and keys are checked before any file or connection is opened' {

@@ -40,6 +40,7 @@ struct chunk {
     uint64_t last_line, bytes; /* of the file, when it was full */
     int64_t in_ms;             /* the first of them is due then */
     size_t kept, bad;          /* what its sending came to */
+    struct task_added one;     /* the same of a chunk of one line */
     int rc;
     struct err err;
 };
@@ -64,6 +65,7 @@ struct bulk {
     uint64_t unknown_line;  /* not 0: of those behind it, up to this one, nobody knows */
     struct buf unknown_tag; /* of that line, as a word of a shell */
     uint64_t added, kept;
+    bool one_by_one;    /* a chunk has one line, whose id is printed */
     bool for_people;    /* note tags that no dqd serves */
     struct survey tags; /* of the lines, at most TAGS_MOST */
     struct fleet fleet; /* loaded when a line needs it */
@@ -107,9 +109,16 @@ static void *send_chunk(void *arg)
     struct chunk *k = b->sending;
     int tries = 0;
     do
-        k->rc = task_add_many(b->c->db, k->tasks, k->count, b->options->on_conflict, &k->kept,
-                              &k->bad, &k->err);
+        k->rc = b->one_by_one
+                    ? task_add(b->c->db, k->tasks, b->options->on_conflict, &k->one, &k->err)
+                    : task_add_many(b->c->db, k->tasks, k->count, b->options->on_conflict, &k->kept,
+                                    &k->bad, &k->err);
     while (cmd_again(k->rc, &tries));
+    if (b->one_by_one) {
+        k->bad = k->rc < 0 ? 0 : SIZE_MAX;
+        k->kept = k->rc == 0;
+        k->rc = MIN(k->rc, 0);
+    }
     if (k->rc == 0 && k->kept < k->count)
         cmd_wake(b->c, k->in_ms);
     return NULL;
@@ -148,6 +157,10 @@ static int finish_chunk(struct bulk *b, struct err *err)
     b->kept += k->kept;
     b->added += k->count - k->kept;
     b->done_line = k->last_line;
+    if (b->one_by_one) { /* a program may wait for it, before it writes the next line */
+        out_printf("%" PRIu64 "\n", k->one.id);
+        out_sync();
+    }
     progress_show(&b->progress, k->last_line,
                   b->lines.size ? (double)k->bytes / (double)b->lines.size : -1);
     return 0;
@@ -321,9 +334,12 @@ static int read_lines(struct bulk *b, struct err *err)
     int rc;
     while ((rc = infile_next(&b->lines, &line, &len, err)) > 0) {
         rc = take_line(b, line, len, err);
-        if (rc == 0 &&
-            (b->filling->count == TASK_CHUNK_ROWS || b->filling->arena.len >= CHUNK_BYTES))
+        if (rc == 0 && b->filling->count &&
+            (b->one_by_one || b->filling->count == TASK_CHUNK_ROWS ||
+             b->filling->arena.len >= CHUNK_BYTES))
             rc = flush_chunk(b, err);
+        if (rc == 0 && b->one_by_one)
+            rc = finish_chunk(b, err);
         if (rc < 0)
             return rc;
     }
@@ -436,6 +452,7 @@ int bulk_run(struct cmd_context *c, const struct bulk_options *o, struct err *er
     }
     b.filling = &b.chunks[0];
     b.done_line = o->skip;
+    b.one_by_one = c->output == OUT_ID && !o->dry_run;
     if (o->dry_run)
         /* nothing is stored: no database is needed to check a relative time */
         c->now_at = when_host_wall();
@@ -448,7 +465,7 @@ int bulk_run(struct cmd_context *c, const struct bulk_options *o, struct err *er
     progress_clear(&b.progress);
     if (rc < 0)
         explain_fault(&b, err);
-    else if (!o->sql)
+    else if (!o->sql && !b.one_by_one)
         report(&b);
     if (rc == 0 && b.for_people)
         note_tags(&b);

@@ -252,8 +252,8 @@ static int run(struct cmd_context *c, const void *values, struct err *err)
         return err_set(
             err, ERR_USAGE,
             "--from cannot be combined with a tag, body, time or key: the file has them");
-    if (c->output == OUT_ID)
-        return err_set(err, ERR_USAGE, "-o id is not available with --from");
+    if (c->output == OUT_ID && v->dry_run)
+        return err_set(err, ERR_USAGE, "--dry-run adds nothing: -o id is not available with it");
     struct bulk_options o = {
         .from = v->from,
         .format = v->format,
