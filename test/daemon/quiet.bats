@@ -38,10 +38,12 @@ ENDH
     [ "$rc" -eq 1 ]
     [[ $out == 'WARNING: t has due tasks, and every dqd that serves it is quiet: see dq unquiet'* ]]
     fake_dqd t
-    sql "UPDATE dq_poller SET host = 'web2' WHERE token = REPEAT('f', 16)"
-    try dq check
-    [[ $out != *quiet* ]]
-    sql "DELETE FROM dq_poller WHERE host = 'web2'"
+    for other in 0 zz; do # before and behind this host
+        sql "UPDATE dq_poller SET host = '$other' WHERE token = REPEAT('f', 16)"
+        try dq check
+        [[ $out != *quiet* ]]
+    done
+    sql "DELETE FROM dq_poller WHERE host = 'zz'"
     dqd_stop
     begin
     wait_until logged 'this dqd is quiet'
