@@ -44,6 +44,8 @@ MUTATIONS = [
      "if (!db->identity || db->identity != db->orphan_identity)", "if (db->orphan_since < 0)"),
     ("another-server", "what another server does not have counts as not stored", "src/store/row/add_token.c",
      "db_connect_left(db) != t->left", "db_connect_left(db) > t->left + 9"),
+    ("galera-behind-haproxy", "what another server does not have counts as not stored", "src/store/row/add_token.c",
+     "db_connect_left(db) != t->left", "db_connect_left(db) > t->left + 9"),
     ("outage-beneath-adds", "no other try is made", "src/store/db/db_connect.c",
      "|| !db->patience_ms)", "|| db->patience_ms)"),
     ("other-servers", "the version of the server is not looked at", "src/store/db/db_session.c",
