@@ -150,7 +150,8 @@ YAML
 unlimited_dqd()
 {
     sql "INSERT INTO dq_handler
-         SELECT 2, pattern, is_glob, number, line, digest, batch, max_running, 0, max_attempts, timeout, retry
+         SELECT 2, pattern, is_glob, number, line, digest, batch, max_running, 0, limit_name, max_attempts,
+                timeout, retry
          FROM dq_handler;
          INSERT INTO dq_poller
          SELECT REPEAT('e', 16), 'web2', pid, mode, slots, running, start_time, last_seen, stale_after, lease,

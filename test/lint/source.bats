@@ -280,6 +280,12 @@ END
     grep -nE '0x100000001b3|1099511628211' $(c_files) | grep -v '^src/base/text.c' | none
 }
 # A text that is printed stays on one line, so that it can be searched for; a table keeps its rows.
+@test 'no script has a C file of its name beside it, from which make would build over it' {
+    find bin etc test -name '*.c' | while read -r file; do
+        [ ! -e "${file%.c}" ] || [ "$(head -c 2 "${file%.c}")" != '#!' ] || echo "$file"
+    done | none
+}
+
 @test 'no line is longer than 100 characters in C and 120 in tests' {
     awk '/clang-format off/ { table = 1 } /clang-format on/ { table = 0 }
          (length > 132 && !/\\$/) || (length > 100 && !table && !/"/) { print FILENAME ":" FNR ": " length }' \

@@ -1,6 +1,6 @@
 /*
- * debian.c - the main loop and the parser of Debian's cron, cron.c and entry.c as they are, under a
- * clock that is set by their own sleeping. What would start a job notes when; see debian.
+ * debian_cron.c - the main loop and the parser of Debian's cron, cron.c and entry.c as they are,
+ * under a clock that is set by their own sleeping. What would start a job notes when; see debian.
  *
  *   debian FROM TO EXPRESSION...   seconds since the epoch, in the zone of TZ
  *
