@@ -191,7 +191,7 @@ static int add_one(struct cmd_context *c, const struct add_values *v, struct err
     struct added added = {.result = "added"};
     LOCAL_BY(act_done) struct act act = {.actor = NULL};
     const enum key_conflict on_conflict = conflict_of(v);
-    int rc = make_task(c, v, &body, &t, err);
+    int rc = make_task(c, v, &body, &t, err), tries = 0;
 
     if (rc == 0 && v->sql) {
         print_sql(&t, on_conflict);
@@ -209,7 +209,9 @@ static int add_one(struct cmd_context *c, const struct add_values *v, struct err
         act.event.tag = t.tag;
         t.act = &act.event;
     }
-    rc = task_add(c->db, &t, on_conflict, &added.task, err);
+    do
+        rc = task_add(c->db, &t, on_conflict, &added.task, err);
+    while (rc == ERR_TRANSIENT && cmd_again(rc, &tries));
     if (rc == ERR_LOST)
         put_behind(err, t.key ? "dq list --key shows it" : "dq list --since 10m shows it");
     if (rc < 0)

@@ -482,7 +482,8 @@ def claim_error_after_update(t):
 
 @case("injected-errors-add", 5)
 def injected_errors_add(t):
-    """dq add meets errors 1213, 1205 and 1020. A chunk is refused with a message or stored, never half of it."""
+    """dq add meets errors 1213, 1205 and 1020. A chunk is refused with a message or stored, never half of it. A
+    single task whose INSERT was rolled back is stored after all."""
     proxy = t.proxy()
     t.configure(proxy.settings())
     tried = 60
@@ -494,6 +495,10 @@ def injected_errors_add(t):
     t.expect(t.faults.count("error") >= tried, "fewer errors than asked")
     t.expect(keys == t.acked, f"{len(keys)} stored, {len(t.acked)} acknowledged")
     t.note(f"{tried} errors; {len(t.acked)} of {3 * tried} tasks acknowledged")
+    for number in (1213, 1020):
+        proxy.rules = [Rule("add", "error", most=2, number=number)]
+        t.dq("add", "t", f"rolled back {number}", "--in", "1h")
+        t.expect(t.count(f"message_body = 'rolled back {number}'") == 1, f"it is not stored once, after {number}")
 
 
 @case("failover", 15)
