@@ -64,7 +64,7 @@ static int scan_day(struct scan *s, int *ret)
 /* "Mon-Fri", "Sat,Sun", "Mon,Wed-Fri", "Fri-Mon". */
 static int scan_days(struct scan *s, unsigned *ret)
 {
-    int first, last;
+    int first = 0, last;
 
     for (*ret = 0;; s->p++) {
         if (scan_day(s, &first))

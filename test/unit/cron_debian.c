@@ -15,18 +15,24 @@
 #include "table_rows.h"
 
 #include <inttypes.h>
+#include <stdlib.h>
 
-/* name | zone | expression | slots | further starts at the same instant | digest */
+/* Memcheck, 30 times as slow, sees one year of each row (DQ_TEST_SHORT), whose digest is not known.
+ *
+ * name | zone | expression | slots | further starts at the same instant | digest */
 static bool check_row(char **cell, const char *where)
 {
     const struct timetable_spec spec = {TIMETABLE_CRON, cell[2], cell[1], TASK_TIME_NONE,
                                         TASK_TIME_NONE};
     struct err err = {0};
+    const bool brief = getenv("DQ_TEST_SHORT");
     int64_t from_at = 0, to_at = 0;
     uint64_t count = 0, digest = TEXT_HASH_INIT;
 
     assert_int_equal(when_parse_instant("2015-01-01T00:00:00Z", 0, &from_at, &err), 0);
-    assert_int_equal(when_parse_instant("2025-01-01T00:00:00Z", 0, &to_at, &err), 0);
+    assert_int_equal(when_parse_instant(brief ? "2016-01-01T00:00:00Z" : "2025-01-01T00:00:00Z", 0,
+                                        &to_at, &err),
+                     0);
     struct timetable *t = timetable_new(&spec, &err);
     if (!t) {
         print_error("%s: %s\n", where, err.text);
@@ -39,7 +45,8 @@ static bool check_row(char **cell, const char *where)
         digest = text_hash(digest, bytes, sizeof bytes);
     }
     timetable_free(t);
-    if (count == strtoull(cell[3], NULL, 10) && digest == strtoull(cell[5], NULL, 16))
+    if (brief ||
+        (count == strtoull(cell[3], NULL, 10) && digest == strtoull(cell[5], NULL, 16)))
         return true;
     print_error("%s: %" PRIu64 " slots, %016" PRIx64 "\n", where, count, digest);
     return false;

@@ -14,7 +14,7 @@
 #define COLUMN_ROW(...) COLUMN_UNSHOWN(schedule, __VA_ARGS__),
 const struct column schedule_row_columns[] = {
     SCHEDULE_ROW_SET(COLUMN_ROW) SCHEDULE_ROW_STATE(COLUMN_ROW) SCHEDULE_ROW_RUNS(COLUMN_ROW)};
-#define COUNT_ONE(...) +1
+#define COUNT_ONE(...) +1 /* NOLINT(bugprone-macro-parentheses): a term of a sum */
 enum {
     OWN = SCHEDULE_ROW_SET_END SCHEDULE_ROW_STATE(COUNT_ONE),
     ALL = OWN SCHEDULE_ROW_RUNS(COUNT_ONE)
