@@ -45,8 +45,7 @@ static bool check_row(char **cell, const char *where)
         digest = text_hash(digest, bytes, sizeof bytes);
     }
     timetable_free(t);
-    if (brief ||
-        (count == strtoull(cell[3], NULL, 10) && digest == strtoull(cell[5], NULL, 16)))
+    if (brief || (count == strtoull(cell[3], NULL, 10) && digest == strtoull(cell[5], NULL, 16)))
         return true;
     print_error("%s: %" PRIu64 " slots, %016" PRIx64 "\n", where, count, digest);
     return false;

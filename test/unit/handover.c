@@ -83,6 +83,37 @@ static void a_held_batch_that_lost_a_task_is_given_back(void **state)
     }
 }
 
+/* Its bodies together would exceed what the runner is given: the second one starts a job of its
+ * own, and the first one has a job however long it is. */
+static void a_body_above_the_bound_has_a_job_of_its_own(void **state)
+{
+    struct handover h = {&ctx, &flight};
+    struct task_array won = {.items = mem_zero(2, sizeof(struct task)), .count = 2, .cap = 2};
+
+    (void)state;
+    for (uint64_t i = 0; i < 2; i++) {
+        task_init(&won.items[i]);
+        won.items[i].id = i + 1;
+        won.items[i].company = 2;
+        won.items[i].body_size = FLIGHT_BODIES_MOST + 1;
+    }
+    handover_take(&h, table, &tag, &won, when_steady_us());
+    assert_int_equal(flight_count(&flight), 2);
+    assert_int_equal(flight_first(&flight, JOB_LONG)->count, 1);
+    assert_int_equal(flight_first(&flight, JOB_LONG)->tasks[0].id, 1);
+}
+
+static void a_job_that_ended_counts_with_the_time_it_took(void **state)
+{
+    struct flight_job *j = job(1);
+    struct message m = {.type = MESSAGE_ENDED, .number = j->number};
+
+    (void)state;
+    j->start_us = when_steady_us() - 250000;
+    report_job(&ctx, &flight, &m);
+    assert_in_range(tag.look.mean_us, 250000, 250000 + 60000000); /* at most a slow minute more */
+}
+
 static void returned(int code)
 {
     struct message m = {.type = MESSAGE_RETURNED, .number = job(1)->number};
@@ -148,6 +179,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(a_held_batch_that_lost_a_task_is_given_back, begin, end),
+        cmocka_unit_test_setup_teardown(a_body_above_the_bound_has_a_job_of_its_own, begin, end),
+        cmocka_unit_test_setup_teardown(a_job_that_ended_counts_with_the_time_it_took, begin, end),
         cmocka_unit_test_setup_teardown(a_shortage_of_the_host_is_not_recorded_with_tasks, begin,
                                         end),
         cmocka_unit_test_setup_teardown(a_shortage_is_not_told_as_the_rest_before_it, begin, end),

@@ -202,15 +202,14 @@ static void read_table(const char *table, const char *statement, struct schema_s
 static const struct {
     const char *words;
     enum schema_shape_kind kind;
-    size_t skip; /* of the words, what does not belong to the description of what is added */
 } verbs[] = {
     /* clang-format off */
-    {"ADD COLUMN ", SCHEMA_SHAPE_ADD_COLUMN, 11},
-    {"ADD KEY ", SCHEMA_SHAPE_ADD_INDEX, 4},
-    {"ADD UNIQUE KEY ", SCHEMA_SHAPE_ADD_INDEX, 4},
-    {"ALTER COLUMN ", SCHEMA_SHAPE_SET_DEFAULT, 13},
-    {"DROP COLUMN ", SCHEMA_SHAPE_DROP_COLUMN, 12},
-    {"DROP KEY ", SCHEMA_SHAPE_DROP_INDEX, 9},
+    {"ADD COLUMN ", SCHEMA_SHAPE_ADD_COLUMN},
+    {"ADD KEY ", SCHEMA_SHAPE_ADD_INDEX},
+    {"ADD UNIQUE KEY ", SCHEMA_SHAPE_ADD_INDEX},
+    {"ALTER COLUMN ", SCHEMA_SHAPE_SET_DEFAULT},
+    {"DROP COLUMN ", SCHEMA_SHAPE_DROP_COLUMN},
+    {"DROP KEY ", SCHEMA_SHAPE_DROP_INDEX},
     /* clang-format on */
 };
 
@@ -225,15 +224,15 @@ static enum schema_shape_kind read_change(const char *table, char *text,
         i++;
     if (i == sizeof verbs / sizeof *verbs)
         return SCHEMA_SHAPE_ROWS;
-    text += verbs[i].skip;
+    char *rest = text + strlen(verbs[i].words);
     if (verbs[i].kind == SCHEMA_SHAPE_ADD_COLUMN)
-        *ret = read_column(table, text);
+        *ret = read_column(table, rest);
     else if (verbs[i].kind == SCHEMA_SHAPE_ADD_INDEX)
-        *ret = read_index(table, text);
+        *ret = read_index(table, text + strlen("ADD "));
     else
         *ret = (struct schema_shape_part){.table = mem_strdup(table),
-                                          .name = mem_dup(text, strcspn(text, " ")),
-                                          .fallback = default_of(text, "SET DEFAULT ")};
+                                          .name = mem_dup(rest, strcspn(rest, " ")),
+                                          .fallback = default_of(rest, "SET DEFAULT ")};
     return verbs[i].kind;
 }
 
