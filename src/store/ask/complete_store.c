@@ -4,7 +4,7 @@
  */
 #include "store/ask/complete_store.h"
 #include "store/db/columns.h"
-#include "store/db/db_put.h"
+#include "store/row/sql.h"
 
 /* clang-format off */
 #define WORD_COLUMNS(X)     \
@@ -21,14 +21,10 @@ static const char tags[] = "SELECT tag AS word, NULL AS help FROM (SELECT tag, M
 static const char ids[] = "SELECT id AS word, tag AS help FROM (SELECT id, tag FROM dq_task"
                           " FORCE INDEX (PRIMARY) ORDER BY id DESC LIMIT 1000) t";
 
-static void put_keys(struct buf *sql, const char *from)
-{
-    buf_printf(sql,
-               "SELECT task_key AS word, tag AS help FROM (SELECT task_key, tag, live FROM dq_task"
-               " FORCE INDEX (live_key) WHERE task_key >= %s ORDER BY task_key LIMIT 1000) t"
-               " WHERE live = 1",
-               from);
-}
+/* A value: the prefix. */
+static const char keys[] =
+    "SELECT task_key AS word, tag AS help FROM (SELECT task_key, tag, live FROM dq_task"
+    " FORCE INDEX (live_key) WHERE task_key >= ? ORDER BY task_key LIMIT 1000) t WHERE live = 1";
 
 struct reading {
     void (*each)(const char *word, const char *help, void *arg);
@@ -47,15 +43,14 @@ int complete_store_list(struct db *db, enum complete_store_kind kind, const char
                         struct err *err)
 {
     struct reading w = {each, arg};
-    BUF_LOCAL struct buf sql = BUF_INIT, value = BUF_INIT;
+    BUF_LOCAL struct buf from = BUF_INIT;
 
-    db_put_text(&value, prefix);
-    buf_printf(&sql, "SELECT %s FROM (", COLUMNS_SELECT(WORD_COLUMNS));
     if (kind == COMPLETE_STORE_KEYS)
-        put_keys(&sql, value.data);
+        sql_put(&from, keys, SQL_TEXT(prefix));
     else
-        buf_str(&sql, kind == COMPLETE_STORE_TAGS ? tags : ids);
-    buf_printf(&sql, ") w WHERE LEFT(word, CHAR_LENGTH(%s)) = %s ORDER BY %s LIMIT 200", value.data,
-               value.data, kind == COMPLETE_STORE_IDS ? "word DESC" : "word");
-    return db_all(db, &sql, WORD_COUNT, take_word, &w, err);
+        buf_str(&from, kind == COMPLETE_STORE_TAGS ? tags : ids);
+    return sql_all(db, WORD_COUNT, take_word, &w, err,
+                   "SELECT ? FROM (?) w WHERE LEFT(word, CHAR_LENGTH(?)) = ? ORDER BY ? LIMIT 200",
+                   SQL_PART(COLUMNS_SELECT(WORD_COLUMNS)), SQL_PART(from.data), SQL_TEXT(prefix),
+                   SQL_TEXT(prefix), SQL_PART(kind == COMPLETE_STORE_IDS ? "word DESC" : "word"));
 }

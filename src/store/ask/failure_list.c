@@ -8,7 +8,6 @@
 #include "base/when.h"
 #include "store/ask/task_filter.h"
 #include "store/db/columns.h"
-#include "store/db/db_put.h"
 #include "store/row/sql.h"
 
 #include <sys/param.h>
@@ -54,26 +53,21 @@ static void take_failure(const struct db_rows *r, void *arg)
         w->each(&x, w->arg);
 }
 
-/* Appends the entries of the index in that time, in order. */
-static void put_entries(struct buf *sql, const char *columns, int64_t since_at, int64_t before_at,
-                        bool newest_first)
-{
-    buf_printf(sql,
-               "SELECT %s FROM dq_attempt FORCE INDEX (finished) WHERE finish_time >= ", columns);
-    db_put_time(sql, since_at);
-    buf_str(sql, " AND finish_time < ");
-    db_put_time(sql, before_at);
-    buf_printf(sql, " ORDER BY finish_time%s", newest_first ? " DESC" : "");
-}
+/* The entries of the index in a time, in an order: three values. */
+#define ENTRIES                                                                                    \
+    " FROM dq_attempt FORCE INDEX (finished) WHERE finish_time >= ? AND finish_time < ?"           \
+    " ORDER BY finish_time?"
 
 /* most 0: all. */
 static int list_part(struct db *db, int64_t since_at, int64_t before_at, bool newest_first,
                      size_t most, struct reading *w, struct err *err)
 {
     BUF_LOCAL struct buf sql = BUF_INIT;
+    const char *order = newest_first ? " DESC" : "";
 
-    buf_printf(&sql, "SELECT STRAIGHT_JOIN %s FROM (", COLUMNS_SELECT(FAILURE_COLUMNS));
-    put_entries(&sql, "task_id, version, finish_time", since_at, before_at, newest_first);
+    sql_put(&sql, "SELECT STRAIGHT_JOIN ? FROM (SELECT task_id, version, finish_time" ENTRIES,
+            SQL_PART(COLUMNS_SELECT(FAILURE_COLUMNS)), SQL_TIME(since_at), SQL_TIME(before_at),
+            SQL_PART(order));
     if (most)
         buf_printf(&sql, " LIMIT %zu", most);
     buf_str(&sql, ") x JOIN dq_task t FORCE INDEX (PRIMARY) ON t.id = x.task_id");
@@ -82,7 +76,7 @@ static int list_part(struct db *db, int64_t since_at, int64_t before_at, bool ne
     buf_printf(&sql,
                " JOIN dq_attempt a FORCE INDEX (PRIMARY) ON a.task_id = x.task_id"
                " AND a.version = x.version ORDER BY x.finish_time%s",
-               newest_first ? " DESC" : "");
+               order);
     return db_all_streamed(db, &sql, FAILURE_COUNT, take_failure, w, err);
 }
 
@@ -91,11 +85,9 @@ static int list_part(struct db *db, int64_t since_at, int64_t before_at, bool ne
 static int find_behind(struct db *db, int64_t since_at, int64_t before_at, size_t count,
                        int64_t *ret_at, struct err *err)
 {
-    BUF_LOCAL struct buf sql = BUF_INIT;
-
-    put_entries(&sql, "finish_time", since_at, before_at, true);
-    buf_printf(&sql, " LIMIT %zu, 1", count - 1);
-    return db_first(db, &sql, COLUMNS_ONE, sql_take_time, ret_at, err);
+    return sql_first(db, COLUMNS_ONE, sql_take_time, ret_at, err,
+                     "SELECT finish_time" ENTRIES " LIMIT ?, 1", SQL_TIME(since_at),
+                     SQL_TIME(before_at), SQL_PART(" DESC"), SQL_ID(count - 1));
 }
 
 /* In steps of whole instants, to look at the clock between them. *ret_left_at: as failure_list has

@@ -86,13 +86,10 @@ static void take_plan(const struct db_rows *r, void *arg)
 int health_store_plan(struct db *db, const struct buf *statement, struct health_plan *ret,
                       struct err *err)
 {
-    BUF_LOCAL struct buf sql = BUF_INIT;
     struct planning w = {sql_explain_columns(db), ret, false};
 
     *ret = (struct health_plan){.rows = 0};
-    buf_str(&sql, SQL_EXPLAIN);
-    buf_add(&sql, statement->data, statement->len);
-    return db_all(db, &sql, w.at->count, take_plan, &w, err);
+    return sql_all(db, w.at->count, take_plan, &w, err, SQL_EXPLAIN "?", SQL_PART(statement->data));
 }
 
 /* ---- rows */
@@ -119,12 +116,8 @@ static void take_odd(const struct db_rows *r, void *arg)
 
 int health_store_rows(struct db *db, struct health_rows *ret, struct err *err)
 {
-    BUF_LOCAL struct buf sql = BUF_INIT;
-
-    buf_printf(&sql,
-               "SELECT %s FROM (SELECT id, status, task_key, live, expected_time FROM dq_task"
-               " FORCE INDEX (PRIMARY) ORDER BY id DESC LIMIT %d) n",
-               COLUMNS_SELECT(ODD_COLUMNS), HEALTH_ROWS);
-    int rc = db_first(db, &sql, ODD_COUNT, take_odd, ret, err);
-    return rc < 0 ? rc : 0;
+    return sql_read(db, ODD_COUNT, take_odd, ret, err,
+                    "SELECT ? FROM (SELECT id, status, task_key, live, expected_time FROM dq_task"
+                    " FORCE INDEX (PRIMARY) ORDER BY id DESC LIMIT ?) n",
+                    SQL_PART(COLUMNS_SELECT(ODD_COLUMNS)), SQL_INT(HEALTH_ROWS));
 }

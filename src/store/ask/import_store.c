@@ -6,7 +6,6 @@
  */
 #include "store/ask/import_store.h"
 #include "store/db/columns.h"
-#include "store/db/db_put.h"
 #include "store/db/db_statement.h"
 #include "store/row/add_token.h"
 #include "store/row/field.h"
@@ -87,11 +86,8 @@ static bool put_same_keys(struct buf *sql, const struct import_item *items, size
     for (size_t i = 0; i < n; i++) {
         if (!holds_key(&items[i].task))
             continue;
-        buf_str(sql, any ? " OR (task_key = " : "(task_key = ");
-        db_put_text(sql, items[i].task.key);
-        buf_str(sql, " AND tag = ");
-        db_put_text(sql, items[i].task.tag);
-        buf_str(sql, " AND live = 1)");
+        sql_put(sql, "?(task_key = ? AND tag = ? AND live = 1)", SQL_PART(any ? " OR " : ""),
+                SQL_TEXT(items[i].task.key), SQL_TEXT(items[i].task.tag));
         any = true;
     }
     buf_str(sql, " LIMIT 1");

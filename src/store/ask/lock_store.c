@@ -37,19 +37,15 @@ static void take_holder(const struct db_rows *r, void *arg)
 
 static int find(struct db *db, const char *where, struct lock_holder *ret, struct err *err)
 {
-    BUF_LOCAL struct buf sql = BUF_INIT;
-
     *ret = (struct lock_holder){0};
-    buf_printf(
-        &sql,
-        "SELECT %s FROM information_schema.innodb_trx x"
+    return sql_read(
+        db, HOLDER_COUNT, take_holder, ret, err,
+        "SELECT ? FROM information_schema.innodb_trx x"
         " LEFT JOIN information_schema.processlist p ON p.id = x.trx_mysql_thread_id"
         " WHERE x.trx_mysql_thread_id <> CONNECTION_ID()"
-        " AND (x.trx_mysql_thread_id <> 0 OR x.trx_rows_modified > 0)%s" /* or the server's */
+        " AND (x.trx_mysql_thread_id <> 0 OR x.trx_rows_modified > 0)?" /* or the server's */
         " ORDER BY x.trx_started LIMIT 1",
-        COLUMNS_SELECT(HOLDER_COLUMNS), where);
-    int rc = db_first(db, &sql, HOLDER_COUNT, take_holder, ret, err);
-    return rc < 0 ? rc : 0;
+        SQL_PART(COLUMNS_SELECT(HOLDER_COLUMNS)), SQL_PART(where));
 }
 
 int lock_store_oldest(struct db *db, struct lock_holder *ret, struct err *err)

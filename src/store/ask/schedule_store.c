@@ -6,14 +6,12 @@
 #include "base/mem.h"
 #include "base/when.h"
 #include "store/db/columns.h"
-#include "store/db/db_put.h"
 #include "store/row/field.h"
 #include "store/row/sql.h"
 #include "store/work/slot_store.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
-#include <string.h>
 #include <sys/param.h>
 
 #define CHANGE_TRIES 3 /* a dqd may decide slots of these schedules at the same time */
@@ -22,21 +20,18 @@ int schedule_store_list(struct db *db, const struct schedule_filter *f, struct s
                         size_t *ret_count, int64_t *ret_now_at, struct err *err)
 {
     struct schedule *all = NULL;
-    struct buf tail = BUF_INIT;
+    BUF_LOCAL struct buf tail = BUF_INIT;
     size_t count = 0, kept = 0;
     int64_t now_at = 0;
 
-    if (f->owner) {
-        buf_str(&tail, " WHERE c.owner = ");
-        db_put_text(&tail, f->owner);
-    }
+    if (f->owner)
+        sql_put(&tail, " WHERE c.owner = ?", SQL_TEXT(f->owner));
     buf_str(&tail, " ORDER BY c.name");
     if (f->most && !f->glob)
         buf_printf(&tail, " LIMIT %zu", f->most);
     int rc = db_now(db, &now_at, err);
     if (rc == 0)
         rc = schedule_row_list(db, tail.data, f->bodies, true, &all, &count, err);
-    buf_done(&tail);
     for (size_t i = 0; i < count; i++) {
         if ((!f->glob || task_tag_glob(f->glob, all[i].name)) && (!f->most || kept < f->most)) {
             struct schedule swap = all[kept];
@@ -59,14 +54,11 @@ static int read_one(struct db *db, const char *name, bool lock, struct schedule 
                     struct err *err)
 {
     struct schedule *rows = NULL;
-    struct buf tail = BUF_INIT;
+    BUF_LOCAL struct buf tail = BUF_INIT;
     size_t count = 0;
 
-    buf_str(&tail, " WHERE c.name = ");
-    db_put_text(&tail, name);
-    buf_str(&tail, lock ? " FOR UPDATE" : "");
+    sql_put(&tail, " WHERE c.name = ??", SQL_TEXT(name), SQL_PART(lock ? " FOR UPDATE" : ""));
     int rc = schedule_row_list(db, tail.data, true, !lock, &rows, &count, err);
-    buf_done(&tail);
     if (count)
         *ret = rows[0];
     free(rows);
@@ -83,29 +75,23 @@ int schedule_store_find(struct db *db, const char *name, struct schedule *ret, s
 static int first_slot(struct db *db, const struct schedule *s, const struct timetable *t,
                       int64_t now_at, int64_t *ret_at, struct err *err)
 {
-    struct buf sql = BUF_INIT;
     int64_t decided_at = TASK_TIME_NONE;
 
     if (s->kind == TIMETABLE_GAP) {
         *ret_at = MAX(now_at, s->from_at);
         return 0;
     }
-    buf_str(&sql, "SELECT MAX(slot) FROM dq_slot WHERE name = ");
-    db_put_text(&sql, s->name);
-    int rc = db_first(db, &sql, COLUMNS_ONE, sql_take_time, &decided_at, err);
-    buf_done(&sql);
+    int rc = sql_read(db, COLUMNS_ONE, sql_take_time, &decided_at, err,
+                      "SELECT MAX(slot) FROM dq_slot WHERE name = ?", SQL_TEXT(s->name));
     if (!timetable_next(t, MAX(now_at, decided_at), ret_at, NULL))
         *ret_at = TASK_TIME_NONE;
-    return rc < 0 ? rc : 0;
+    return rc;
 }
 
 static void put_next(struct buf *sql, const struct timetable *t, int64_t next_at)
 {
-    buf_str(sql, "next_slot = ");
-    db_put_time(sql, next_at);
-    buf_str(sql, ", zone_version = ");
-    db_put_text(sql, timetable_zone_version());
-    buf_printf(sql, ", zone_digest = %" PRIu64, timetable_zone_digest(t));
+    sql_put(sql, "next_slot = ?, zone_version = ?, zone_digest = ?", SQL_TIME(next_at),
+            SQL_TEXT(timetable_zone_version()), SQL_ID(timetable_zone_digest(t)));
 }
 
 static int write_set(struct db *db, const struct schedule_change *c, const struct timetable *t,
@@ -129,12 +115,10 @@ static int write_set(struct db *db, const struct schedule_change *c, const struc
     }
     if (!c->existed)
         buf_str(&st.sql, "create_time = UTC_TIMESTAMP(3), ");
-    buf_str(&st.sql, "version = version + 1, update_time = UTC_TIMESTAMP(3), actor = ");
-    db_put_text(&st.sql, actor);
-    if (c->existed) {
-        buf_str(&st.sql, " WHERE name = ");
-        db_put_text(&st.sql, c->set->name);
-    }
+    sql_put(&st.sql, "version = version + 1, update_time = UTC_TIMESTAMP(3), actor = ?",
+            SQL_TEXT(actor));
+    if (c->existed)
+        sql_put(&st.sql, " WHERE name = ?", SQL_TEXT(c->set->name));
     int rc = db_statement_exec(db, &st, &rows, err);
     db_statement_done(&st);
     return rc;
@@ -160,16 +144,10 @@ static int set_one(struct db *db, struct schedule_change *c, const char *actor, 
 
 static int delete_one(struct db *db, struct schedule_change *c, struct err *err)
 {
-    struct buf sql = BUF_INIT;
-
     c->changed = c->existed ? UINT_MAX : 0;
-    if (!c->existed)
-        return 0;
-    buf_str(&sql, "DELETE FROM dq_schedule WHERE name = ");
-    db_put_text(&sql, c->name);
-    int rc = db_exec(db, &sql, NULL, err);
-    buf_done(&sql);
-    return rc;
+    return c->existed ? sql_exec(db, NULL, err, "DELETE FROM dq_schedule WHERE name = ?",
+                                 SQL_TEXT(c->name))
+                      : 0;
 }
 
 static int change_one(struct db *db, struct schedule_change *c, const char *actor, int64_t now_at,
@@ -238,17 +216,10 @@ int schedule_store_change(struct db *db, struct schedule_change *changes, size_t
 static int write_pause(struct db *db, const char *name, const char *reason, const char *actor,
                        struct err *err)
 {
-    struct buf sql = BUF_INIT;
-
-    buf_str(&sql, "UPDATE dq_schedule SET paused_time = UTC_TIMESTAMP(3), paused_by = ");
-    db_put_text(&sql, actor);
-    buf_str(&sql, ", pause_reason = ");
-    db_put_text(&sql, reason);
-    buf_str(&sql, ", version = version + 1 WHERE name = ");
-    db_put_text(&sql, name);
-    int rc = db_exec(db, &sql, NULL, err);
-    buf_done(&sql);
-    return rc;
+    return sql_exec(db, NULL, err,
+                    "UPDATE dq_schedule SET paused_time = UTC_TIMESTAMP(3), paused_by = ?,"
+                    " pause_reason = ?, version = version + 1 WHERE name = ?",
+                    SQL_TEXT(actor), SQL_TEXT(reason), SQL_TEXT(name));
 }
 
 /* The slots of the pause that no dqd has decided. */
@@ -280,7 +251,7 @@ static int skip_paused(struct db *db, const struct schedule *s, const struct tim
 static int write_resume(struct db *db, const struct schedule *s, struct err *err)
 {
     struct timetable *t = schedule_row_timetable(s, err);
-    struct buf sql = BUF_INIT;
+    BUF_LOCAL struct buf sql = BUF_INIT;
     int64_t now_at = 0, next_at = s->next_at;
 
     if (!t)
@@ -290,12 +261,12 @@ static int write_resume(struct db *db, const struct schedule *s, struct err *err
         rc = skip_paused(db, s, t, now_at, &next_at, err);
     buf_str(&sql, "UPDATE dq_schedule SET ");
     put_next(&sql, t, next_at);
-    buf_str(&sql, ", paused_time = NULL, paused_by = NULL, pause_reason = NULL,"
-                  " update_time = UTC_TIMESTAMP(3), version = version + 1 WHERE name = ");
-    db_put_text(&sql, s->name);
+    sql_put(&sql,
+            ", paused_time = NULL, paused_by = NULL, pause_reason = NULL,"
+            " update_time = UTC_TIMESTAMP(3), version = version + 1 WHERE name = ?",
+            SQL_TEXT(s->name));
     if (rc == 0)
         rc = db_exec(db, &sql, NULL, err);
-    buf_done(&sql);
     timetable_free(t);
     return rc;
 }
@@ -370,7 +341,6 @@ int schedule_store_run_now(struct db *db, const char *name, const struct event_a
                            uint64_t *ret_id, int64_t *ret_slot_at, struct err *err)
 {
     struct slot_act run = {.slots = 1, .decision = SLOT_BY_HAND};
-    BUF_LOCAL struct buf sql = BUF_INIT;
     struct schedule s = {0};
     uint64_t id = 0;
     int rc = begin_with(db, name, &s, err);
@@ -389,13 +359,11 @@ int schedule_store_run_now(struct db *db, const char *name, const struct event_a
                              : TASK_TIME_NONE;
         rc = slot_store_add(db, &s, &run, 1, &id, err);
     }
-    buf_str(&sql, "UPDATE dq_schedule SET missed = 0, version = version + 1, last_slot = "
-                  "GREATEST(COALESCE(last_slot, 0), ");
-    db_put_time(&sql, run.at);
-    buf_str(&sql, ") WHERE name = ");
-    db_put_text(&sql, name);
     if (rc == 0)
-        rc = db_exec(db, &sql, NULL, err);
+        rc = sql_exec(db, NULL, err,
+                      "UPDATE dq_schedule SET missed = 0, version = version + 1,"
+                      " last_slot = GREATEST(COALESCE(last_slot, 0), ?) WHERE name = ?",
+                      SQL_TIME(run.at), SQL_TEXT(name));
     rc = end_with(db, rc, act, err);
     schedule_row_done(&s);
     if (rc < 0)

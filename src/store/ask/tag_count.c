@@ -48,9 +48,8 @@ struct range {
 
 static void put_range(struct buf *sql, const struct range *r)
 {
-    buf_printf(sql,
-               " FROM dq_task FORCE INDEX (due) WHERE status = %u AND tag = ", r->part->status);
-    sql_put_tag(sql, r->part->tag);
+    sql_put(sql, " FROM dq_task FORCE INDEX (due) WHERE status = ? AND tag = ?",
+            SQL_INT(r->part->status), SQL_TAG(r->part->tag));
     if (r->from_at != TASK_TIME_NONE) /* with this entry */
         sql_put_due_beyond(sql, "", '>', db_put_time, r->from_at, r->from_id ? r->from_id - 1 : 0);
     if (r->until_at != TASK_TIME_NONE)
@@ -356,8 +355,7 @@ static int count_range(struct db *db, const struct range *r, uint64_t *ret, stru
 
     buf_str(&sql, "SELECT COUNT(*)");
     put_range(&sql, r);
-    int rc = db_first(db, &sql, COLUMNS_ONE, sql_take_u64, ret, err);
-    return rc < 0 ? rc : 0;
+    return sql_one(db, &sql, COLUMNS_ONE, sql_take_u64, ret, err);
 }
 
 /* Counts a large part in steps until its time is up; then *ret_rest is what remains. 1, or 0: it

@@ -65,15 +65,11 @@ static void put_first(struct buf *sql, const struct reading *w, size_t i)
 {
     buf_str(sql, "SELECT ");
     buf_printf(sql, COLUMNS_SELECT(FIRST_COLUMNS), i);
-    buf_printf(sql,
-               " FROM (SELECT expected_time, " SQL_LATE_FROM " AS late_from, " SQL_REFUSED
-               " AS refused FROM dq_task FORCE INDEX (due) WHERE status = %d AND tag = ",
-               TASK_PENDING);
-    sql_put_tag(sql, w->infos[i].tag);
-    buf_printf(sql,
-               " AND expected_time <= UTC_TIMESTAMP(3) ORDER BY " SQL_DUE_ORDER(
-                   "", "") " LIMIT %" PRIu64 ") x",
-               w->limit);
+    sql_put(sql,
+            " FROM (SELECT expected_time, " SQL_LATE_FROM " AS late_from, " SQL_REFUSED
+            " AS refused FROM dq_task FORCE INDEX (due) WHERE status = ? AND tag = ?"
+            " AND expected_time <= UTC_TIMESTAMP(3) ORDER BY " SQL_DUE_ORDER("", "") " LIMIT ?) x",
+            SQL_INT(TASK_PENDING), SQL_TAG(w->infos[i].tag), SQL_ID(w->limit));
 }
 
 static int run_first(struct reading *w, struct buf *sql, struct err *err)
@@ -152,13 +148,10 @@ static void take_all(const struct db_rows *r, void *arg)
 /* Tags added since are left out. */
 static int read_all(struct reading *w, struct err *err)
 {
-    BUF_LOCAL struct buf sql = BUF_INIT;
-
-    buf_printf(&sql,
-               "SELECT %s FROM dq_task FORCE INDEX (due) WHERE status = %d"
-               " AND expected_time <= UTC_TIMESTAMP(3) GROUP BY tag",
-               COLUMNS_SELECT(ALL_COLUMNS), TASK_PENDING);
-    return db_all(w->db, &sql, ALL_COUNT, take_all, w, err);
+    return sql_all(w->db, ALL_COUNT, take_all, w, err,
+                   "SELECT ? FROM dq_task FORCE INDEX (due) WHERE status = ?"
+                   " AND expected_time <= UTC_TIMESTAMP(3) GROUP BY tag",
+                   SQL_PART(COLUMNS_SELECT(ALL_COLUMNS)), SQL_INT(TASK_PENDING));
 }
 
 int tag_late_read(struct db *db, struct tag_info *infos, size_t count, bool whole, int64_t most_ms,

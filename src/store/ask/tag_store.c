@@ -114,11 +114,9 @@ static void take_pair(const struct db_rows *r, void *arg)
  * tasks. Sets count to 1 for each pair. */
 static int read_pairs(struct reading *w, struct err *err)
 {
-    BUF_LOCAL struct buf sql = BUF_INIT;
-
-    buf_printf(&sql, "SELECT %s FROM dq_task FORCE INDEX (due) GROUP BY status, tag",
-               COLUMNS_SELECT(PAIR_COLUMNS));
-    return db_all(w->db, &sql, PAIR_COUNT, take_pair, w, err);
+    return sql_all(w->db, PAIR_COUNT, take_pair, w, err,
+                   "SELECT ? FROM dq_task FORCE INDEX (due) GROUP BY status, tag",
+                   SQL_PART(COLUMNS_SELECT(PAIR_COLUMNS)));
 }
 
 static bool is_part(const struct tag_info *t, unsigned status, unsigned skip)
@@ -140,13 +138,12 @@ static size_t count_parts(const struct infos *t, unsigned skip)
 
 int tag_store_is_small(struct db *db, size_t parts, struct err *err)
 {
-    BUF_LOCAL struct buf sql = BUF_INIT;
     size_t most = parts < ENTRIES_MOST / ENTRIES_A_COUNT ? parts * ENTRIES_A_COUNT : ENTRIES_MOST;
 
     if (parts < MANY_PARTS)
         return 0;
-    buf_printf(&sql, "SELECT 1 FROM dq_task FORCE INDEX (due) LIMIT %zu, 1", most);
-    int rc = db_first(db, &sql, COLUMNS_ONE, NULL, NULL, err);
+    int rc = sql_first(db, COLUMNS_ONE, NULL, NULL, err,
+                       "SELECT 1 FROM dq_task FORCE INDEX (due) LIMIT ?, 1", SQL_ID(most));
     return rc < 0 ? rc : rc == 0;
 }
 
@@ -175,13 +172,11 @@ static void take_all_counts(const struct db_rows *r, void *arg)
 /* Reads the whole index for all counts in one statement. Tags added since are left out. */
 static int read_all_counts(struct reading *w, struct err *err)
 {
-    BUF_LOCAL struct buf sql = BUF_INIT;
-
     for (size_t i = 0; i < w->to->count; i++)
         memset(w->to->items[i].count, 0, sizeof w->to->items[i].count);
-    buf_printf(&sql, "SELECT %s FROM dq_task FORCE INDEX (due) GROUP BY status, tag",
-               COLUMNS_SELECT(ALL_COLUMNS));
-    return db_all(w->db, &sql, ALL_COUNT, take_all_counts, w, err);
+    return sql_all(w->db, ALL_COUNT, take_all_counts, w, err,
+                   "SELECT ? FROM dq_task FORCE INDEX (due) GROUP BY status, tag",
+                   SQL_PART(COLUMNS_SELECT(ALL_COLUMNS)));
 }
 
 /* The states of each tag that has tasks in them, and its due tasks, each a part. */

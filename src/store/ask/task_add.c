@@ -11,7 +11,6 @@
 #include "base/when.h"
 #include "store/db/columns.h"
 #include "store/db/db_connect.h"
-#include "store/db/db_put.h"
 #include "store/db/db_session.h"
 #include "store/fleet/event_store.h"
 #include "store/fleet/poller_store.h"
@@ -55,16 +54,9 @@ static void take_live(const struct db_rows *r, void *arg)
 /* Finds the live task with that tag and key. 1, or 0 if there is none (any more). */
 static int find_live(struct db *db, const struct task_new *t, struct live *ret, struct err *err)
 {
-    struct buf sql = BUF_INIT;
-
-    buf_printf(&sql, "SELECT %s FROM dq_task WHERE task_key = ", COLUMNS_SELECT(LIVE_COLUMNS));
-    db_put_text(&sql, t->key);
-    buf_str(&sql, " AND tag = ");
-    db_put_text(&sql, t->tag);
-    buf_str(&sql, " AND live = 1");
-    int rc = db_first(db, &sql, LIVE_COUNT, take_live, ret, err);
-    buf_done(&sql);
-    return rc;
+    return sql_first(db, LIVE_COUNT, take_live, ret, err,
+                     "SELECT ? FROM dq_task WHERE task_key = ? AND tag = ? AND live = 1",
+                     SQL_PART(COLUMNS_SELECT(LIVE_COLUMNS)), SQL_TEXT(t->key), SQL_TEXT(t->tag));
 }
 
 /* clang-format off */
@@ -84,22 +76,10 @@ static void take_added(const struct db_rows *r, void *arg)
     ret->now_at = db_time(r, ADDED_NOW);
 }
 
-/* Runs sql, which returns ADDED_COLUMNS. 1, or 0 without a row. */
-static int query_added(struct db *db, const struct buf *sql, struct task_added *ret,
-                       struct err *err)
-{
-    return db_first(db, sql, ADDED_COUNT, take_added, ret, err);
-}
-
 static int read_added(struct db *db, uint64_t id, struct task_added *ret, struct err *err)
 {
-    struct buf sql = BUF_INIT;
-
-    buf_printf(&sql, "SELECT %s FROM dq_task WHERE id = %" PRIu64, COLUMNS_SELECT(ADDED_COLUMNS),
-               id);
-    int rc = query_added(db, &sql, ret, err);
-    buf_done(&sql);
-    return rc;
+    return sql_first(db, ADDED_COUNT, take_added, ret, err, "SELECT ? FROM dq_task WHERE id = ?",
+                     SQL_PART(COLUMNS_SELECT(ADDED_COLUMNS)), SQL_ID(id));
 }
 
 /* Runs an INSERT that returns only an id, and reads the rest. 1. An account that may not read gets
@@ -154,7 +134,8 @@ static int insert_one(struct db *db, const struct task_new *t,
         buf_printf(&st.sql, " RETURNING %s", COLUMNS_SELECT(ADDED_COLUMNS));
     int rc = task_new_check_packet(db, &st, t, err);
     if (rc == 0)
-        rc = returning ? query_added(db, &st.sql, ret, err) : exec_insert(db, &st, t, ret, err);
+        rc = returning ? db_first(db, &st.sql, ADDED_COUNT, take_added, ret, err)
+                       : exec_insert(db, &st, t, ret, err);
     if (rc == ERR_DENIED && returning) {
         db_statement_cut(&st, len, 0);
         rc = exec_insert(db, &st, t, ret, err);

@@ -35,14 +35,10 @@ void task_filter_put_time(struct buf *sql, const struct task_filter *f, enum tas
 {
     const struct task_filter_bound *since = &f->since[t], *before = &f->before[t];
 
-    if (since->set && since->at != TASK_TIME_NONE) {
-        buf_printf(sql, " AND %s >= ", columns[t]);
-        db_put_time(sql, since->at);
-    }
-    if (before->set) {
-        buf_printf(sql, " AND %s < ", columns[t]);
-        db_put_time(sql, before->at);
-    }
+    if (since->set && since->at != TASK_TIME_NONE)
+        sql_put(sql, " AND ? >= ?", SQL_PART(columns[t]), SQL_TIME(since->at));
+    if (before->set)
+        sql_put(sql, " AND ? < ?", SQL_PART(columns[t]), SQL_TIME(before->at));
 }
 
 static void put_globs(struct buf *sql, const char *column, const char *globs)
@@ -90,8 +86,7 @@ void task_filter_put_tag(struct buf *sql, const char *prefix, const char *glob)
         buf_printf(&column, "TRIM(TRAILING ' ' FROM %stag)", prefix);
         put_globs(sql, column.data, glob);
     } else {
-        buf_printf(sql, " AND %stag = ", prefix);
-        db_put_text(sql, glob);
+        sql_put(sql, " AND ?tag = ?", SQL_PART(prefix), SQL_TEXT(glob));
     }
 }
 

@@ -5,11 +5,8 @@
 #include "store/ask/task_floor.h"
 #include "base/when.h"
 #include "store/db/columns.h"
-#include "store/db/db_put.h"
 #include "store/fleet/event_store.h"
 #include "store/row/sql.h"
-
-#include <inttypes.h>
 
 /* By which a row may be created before those with lower ids: a transaction that took so long. */
 #define SLACK_MS WHEN_HOUR
@@ -48,14 +45,12 @@ static void take_range(const struct db_rows *r, void *arg)
 static int task_from_id(struct db *db, uint64_t id, uint64_t *ret_id, int64_t *ret_create_at,
                         struct err *err)
 {
-    BUF_LOCAL struct buf sql = BUF_INIT;
     struct first first = {0, 0};
+    int rc =
+        sql_first(db, FIRST_COUNT, take_first, &first, err,
+                  "SELECT ? FROM dq_task FORCE INDEX (PRIMARY) WHERE id >= ? ORDER BY id LIMIT 1",
+                  SQL_PART(COLUMNS_SELECT(FIRST_COLUMNS)), SQL_ID(id));
 
-    buf_printf(&sql,
-               "SELECT %s FROM dq_task FORCE INDEX (PRIMARY) WHERE id >= %" PRIu64
-               " ORDER BY id LIMIT 1",
-               COLUMNS_SELECT(FIRST_COLUMNS), id);
-    int rc = db_first(db, &sql, FIRST_COUNT, take_first, &first, err);
     if (rc == 1 && first.id < id) {
         rc = sql_odd_row(db, err);
     } else if (rc == 1) {
@@ -68,12 +63,11 @@ static int task_from_id(struct db *db, uint64_t id, uint64_t *ret_id, int64_t *r
 /* Finds the border between tasks that were created before `at` and later, if there is one. */
 static int bisect(struct db *db, int64_t at, struct range *ret, struct err *err)
 {
-    BUF_LOCAL struct buf sql = BUF_INIT;
     uint64_t id = 0, high;
     int64_t create_at = 0;
+    int rc = sql_first(db, RANGE_COUNT, take_range, ret, err, "SELECT ? FROM dq_task",
+                       SQL_PART(COLUMNS_SELECT(RANGE_COLUMNS)));
 
-    buf_printf(&sql, "SELECT %s FROM dq_task", COLUMNS_SELECT(RANGE_COLUMNS));
-    int rc = db_first(db, &sql, RANGE_COUNT, take_range, ret, err);
     high = ret->high;
     ret->high = ret->low;
     while (rc >= 0 && ret->high < high) {
@@ -94,30 +88,27 @@ static void put_samples(struct buf *sql, int64_t at, const struct range *below)
 {
     uint64_t most = below->high - below->low;
 
-    buf_printf(sql,
-               "(SELECT create_time FROM dq_task FORCE INDEX (PRIMARY) WHERE id >= %" PRIu64
-               " AND id < %" PRIu64 " AND create_time >= ",
-               most > NEAR_IDS ? below->high - NEAR_IDS : below->low, below->high);
-    db_put_time(sql, at);
-    buf_str(sql, " LIMIT 1)");
+    sql_put(sql,
+            "(SELECT create_time FROM dq_task FORCE INDEX (PRIMARY) WHERE id >= ? AND id < ?"
+            " AND create_time >= ? LIMIT 1)",
+            SQL_ID(most > NEAR_IDS ? below->high - NEAR_IDS : below->low), SQL_ID(below->high),
+            SQL_TIME(at));
     for (uint64_t away = NEAR_IDS; away <= most; away += away / 4)
-        buf_printf(sql,
-                   " UNION ALL (SELECT create_time FROM dq_task FORCE INDEX (PRIMARY)"
-                   " WHERE id >= %" PRIu64 " AND id < %" PRIu64 " ORDER BY id LIMIT 1)",
-                   below->high - away, below->high);
+        sql_put(sql,
+                " UNION ALL (SELECT create_time FROM dq_task FORCE INDEX (PRIMARY)"
+                " WHERE id >= ? AND id < ? ORDER BY id LIMIT 1)",
+                SQL_ID(below->high - away), SQL_ID(below->high));
 }
 
 /* Whether some task below the border was created at `at` or later: 1 or 0. */
 static int is_broken(struct db *db, int64_t at, const struct range *below, struct err *err)
 {
-    BUF_LOCAL struct buf sql = BUF_INIT;
+    BUF_LOCAL struct buf samples = BUF_INIT;
 
-    buf_str(&sql, "SELECT 1 FROM (");
-    put_samples(&sql, at, below);
-    buf_str(&sql, ") x WHERE create_time >= ");
-    db_put_time(&sql, at);
-    buf_str(&sql, " LIMIT 1");
-    return db_first(db, &sql, COLUMNS_ONE, NULL, NULL, err);
+    put_samples(&samples, at, below);
+    return sql_first(db, COLUMNS_ONE, NULL, NULL, err,
+                     "SELECT 1 FROM (?) x WHERE create_time >= ? LIMIT 1", SQL_PART(samples.data),
+                     SQL_TIME(at));
 }
 
 int task_floor_id(struct db *db, int64_t at, uint64_t *ret_id, bool *ret_ordered, struct err *err)

@@ -24,13 +24,12 @@ static void take_task(const struct db_rows *r, void *arg)
 
 static int get(struct db *db, uint64_t id, unsigned columns, struct task *ret, struct err *err)
 {
-    BUF_LOCAL struct buf sql = BUF_INIT;
+    BUF_LOCAL struct buf names = BUF_INIT;
     struct reading reading = {columns, ret};
+    unsigned count = task_read_put_columns(&names, "t.", columns);
+    int rc = sql_first(db, count, take_task, &reading, err,
+                       "SELECT ? FROM dq_task t WHERE t.id = ?", SQL_PART(names.data), SQL_ID(id));
 
-    buf_str(&sql, "SELECT ");
-    unsigned count = task_read_put_columns(&sql, "t.", columns);
-    buf_printf(&sql, " FROM dq_task t WHERE t.id = %" PRIu64, id);
-    int rc = db_first(db, &sql, count, take_task, &reading, err);
     if (rc == 0)
         rc = err_set(err, ERR_NOT_FOUND, "task %" PRIu64 " does not exist", id);
     return rc < 0 ? rc : 0;

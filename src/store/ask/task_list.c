@@ -218,6 +218,5 @@ int task_list_count(struct db *db, unsigned statuses, uint64_t most, uint64_t *r
     buf_str(&sql, "SELECT COUNT(*) FROM (SELECT 1 FROM dq_task FORCE INDEX (due) WHERE ");
     sql_put_statuses(&sql, "", statuses);
     buf_printf(&sql, " LIMIT %" PRIu64 ") x", most);
-    int rc = db_first(db, &sql, COLUMNS_ONE, sql_take_u64, ret, err);
-    return rc < 0 ? rc : 0;
+    return sql_one(db, &sql, COLUMNS_ONE, sql_take_u64, ret, err);
 }

@@ -6,7 +6,6 @@
 #include "base/when.h"
 #include "store/ask/task_floor.h"
 #include "store/db/columns.h"
-#include "store/db/db_put.h"
 #include "store/fleet/event_store.h"
 #include "store/row/sql.h"
 
@@ -87,13 +86,11 @@ static int read_key(const struct reading *w, struct err *err)
 static int raise_floor(const struct reading *w, uint64_t *floor, struct err *err)
 {
     struct task_filter_search *search = w->f->search;
-    BUF_LOCAL struct buf sql = BUF_INIT;
+    int rc = sql_first(
+        w->db, COLUMNS_ONE, sql_take_u64, floor, err,
+        "SELECT id FROM dq_task FORCE INDEX (PRIMARY) WHERE id >= ? ORDER BY id DESC LIMIT ?, 1",
+        SQL_ID(*floor), SQL_ID(search->most));
 
-    buf_printf(&sql,
-               "SELECT id FROM dq_task FORCE INDEX (PRIMARY) WHERE id >= %" PRIu64
-               " ORDER BY id DESC LIMIT %zu, 1",
-               *floor, search->most);
-    int rc = db_first(w->db, &sql, COLUMNS_ONE, sql_take_u64, floor, err);
     if (rc < 0)
         return rc;
     search->partial = rc == 1;
@@ -131,10 +128,11 @@ static int read_finished(const struct reading *w, struct err *err)
     int rc = event_store_has(w->db, "import", since, err);
     if (rc)
         return rc == 1 || rc == ERR_DENIED ? 0 : rc;
-    buf_str(&from, "(SELECT DISTINCT task_id FROM dq_attempt FORCE INDEX (finished)"
-                   " WHERE finish_time >= ");
-    db_put_time(&from, since - ATTEMPT_SLACK_MS);
-    buf_str(&from, ") a STRAIGHT_JOIN dq_task FORCE INDEX (PRIMARY) ON id = task_id WHERE 1");
+    sql_put(
+        &from,
+        "(SELECT DISTINCT task_id FROM dq_attempt FORCE INDEX (finished) WHERE finish_time >= ?)"
+        " a STRAIGHT_JOIN dq_task FORCE INDEX (PRIMARY) ON id = task_id WHERE 1",
+        SQL_TIME(since - ATTEMPT_SLACK_MS));
     rc = read_from(w, &from, err);
     return rc < 0 ? rc : 1;
 }

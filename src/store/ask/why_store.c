@@ -12,27 +12,21 @@
 
 #include <inttypes.h>
 #include <stdlib.h>
-#include <string.h>
 #include <sys/param.h>
 
 #define TOOK_OF 100
 
-static void put_tag_range(struct buf *sql, enum task_status status, const char *tag)
-{
-    buf_printf(sql, " FROM dq_task FORCE INDEX (due) WHERE status = %d AND tag = ", (int)status);
-    sql_put_tag(sql, tag);
-}
+/* Of a tag's tasks in a state: two values. */
+#define OF_TAG " FROM dq_task FORCE INDEX (due) WHERE status = ? AND tag = ?"
 
 static int count_before(struct db *db, const struct task *t, struct why_tag *ret, struct err *err)
 {
     BUF_LOCAL struct buf sql = BUF_INIT;
 
-    buf_str(&sql, "SELECT COUNT(*) FROM (SELECT 1");
-    put_tag_range(&sql, TASK_PENDING, t->tag);
+    sql_put(&sql, "SELECT COUNT(*) FROM (SELECT 1" OF_TAG, SQL_INT(TASK_PENDING), SQL_TAG(t->tag));
     sql_put_due_beyond(&sql, "", '<', db_put_time, t->expected_at, t->id);
     buf_printf(&sql, " LIMIT %d) b", WHY_STORE_MOST + 1);
-    int rc = db_first(db, &sql, COLUMNS_ONE, sql_take_u64, &ret->before, err);
-    return rc < 0 ? rc : 0;
+    return sql_one(db, &sql, COLUMNS_ONE, sql_take_u64, &ret->before, err);
 }
 
 #define ROW(of, sql, type, field) COLUMN(of, sql, NULL, type, field, 0, 0, NULL, NULL)
@@ -42,12 +36,9 @@ static const struct field_table owner_table = FIELD_TABLE(why_owner, owner_colum
 
 static int read_owners(struct db *db, const char *tag, struct why_tag *ret, struct err *err)
 {
-    BUF_LOCAL struct buf tail = BUF_INIT;
-
-    buf_str(&tail, "FROM (SELECT claim_token");
-    put_tag_range(&tail, TASK_RUNNING, tag);
-    buf_printf(&tail, " LIMIT %d) o GROUP BY claim_token", WHY_STORE_MOST + 1);
-    return field_list(db, &owner_table, tail.data, &ret->owners, &ret->owner_count, err);
+    return field_list(db, &owner_table, &ret->owners, &ret->owner_count, err,
+                      "FROM (SELECT claim_token" OF_TAG " LIMIT ?) o GROUP BY claim_token",
+                      SQL_INT(TASK_RUNNING), SQL_TAG(tag), SQL_INT(WHY_STORE_MOST + 1));
 }
 
 static const struct column running_columns[] = {ROW(why_running, "tag", TAG, tag),
@@ -57,13 +48,10 @@ static const struct field_table running_table = FIELD_TABLE(why_running, running
 
 int why_store_running(struct db *db, struct why_running **ret, size_t *ret_count, struct err *err)
 {
-    BUF_LOCAL struct buf tail = BUF_INIT;
-
-    buf_printf(&tail,
-               "FROM (SELECT tag, claim_token FROM dq_task FORCE INDEX (due)"
-               " WHERE status = %d LIMIT %d) r GROUP BY tag, claim_token",
-               TASK_RUNNING, WHY_STORE_MOST + 1);
-    int rc = field_list(db, &running_table, tail.data, ret, ret_count, err);
+    int rc = field_list(db, &running_table, ret, ret_count, err,
+                        "FROM (SELECT tag, claim_token FROM dq_task FORCE INDEX (due)"
+                        " WHERE status = ? LIMIT ?) r GROUP BY tag, claim_token",
+                        SQL_INT(TASK_RUNNING), SQL_INT(WHY_STORE_MOST + 1));
     if (rc == 0 && *ret_count)
         qsort(*ret, *ret_count, sizeof **ret, order_names);
     return rc;
@@ -89,13 +77,12 @@ static void add_took(const struct db_rows *r, void *arg)
 
 static int read_took(struct db *db, const char *tag, struct why_tag *ret, struct err *err)
 {
-    BUF_LOCAL struct buf sql = BUF_INIT;
     struct tooks w = {.count = 0};
+    int rc = sql_all(db, COLUMNS_ONE, add_took, &w, err,
+                     "SELECT TIMESTAMPDIFF(MICROSECOND, execution_time, finish_time)" OF_TAG
+                     " ORDER BY expected_time DESC LIMIT ?",
+                     SQL_INT(TASK_DONE), SQL_TAG(tag), SQL_INT(TOOK_OF));
 
-    buf_str(&sql, "SELECT TIMESTAMPDIFF(MICROSECOND, execution_time, finish_time)");
-    put_tag_range(&sql, TASK_DONE, tag);
-    buf_printf(&sql, " ORDER BY expected_time DESC LIMIT %d", TOOK_OF);
-    int rc = db_all(db, &sql, COLUMNS_ONE, add_took, &w, err);
     if (rc < 0 || !w.count)
         return rc;
     qsort(w.us, w.count, sizeof *w.us, order_times);
@@ -117,15 +104,11 @@ static void take_longest(const struct db_rows *r, void *arg)
 
 static int read_longest(struct db *db, const char *tag, struct why_tag *ret, struct err *err)
 {
-    BUF_LOCAL struct buf sql = BUF_INIT;
-
-    buf_printf(&sql, "SELECT %s FROM (SELECT id, execution_time", COLUMNS_SELECT(LONGEST_COLUMNS));
-    put_tag_range(&sql, TASK_RUNNING, tag);
-    buf_printf(&sql,
-               " LIMIT %d) r WHERE execution_time IS NOT NULL ORDER BY execution_time LIMIT 1",
-               WHY_STORE_MOST + 1);
-    int rc = db_first(db, &sql, LONGEST_COUNT, take_longest, ret, err);
-    return rc < 0 ? rc : 0;
+    return sql_read(db, LONGEST_COUNT, take_longest, ret, err,
+                    "SELECT ? FROM (SELECT id, execution_time" OF_TAG " LIMIT ?) r"
+                    " WHERE execution_time IS NOT NULL ORDER BY execution_time LIMIT 1",
+                    SQL_PART(COLUMNS_SELECT(LONGEST_COLUMNS)), SQL_INT(TASK_RUNNING), SQL_TAG(tag),
+                    SQL_INT(WHY_STORE_MOST + 1));
 }
 
 int why_store_read(struct db *db, const struct task *t, struct why_tag *ret, struct err *err)
@@ -151,34 +134,24 @@ void why_store_done(struct why_tag *w)
 
 int why_store_first(struct db *db, const char *tag, uint64_t *ret_id, struct err *err)
 {
-    BUF_LOCAL struct buf sql = BUF_INIT;
-
-    buf_str(&sql, "SELECT id");
-    put_tag_range(&sql, TASK_PENDING, tag);
-    buf_str(&sql, " ORDER BY " SQL_DUE_ORDER("", "") " LIMIT 1");
-    return db_first(db, &sql, COLUMNS_ONE, sql_take_u64, ret_id, err);
+    return sql_first(db, COLUMNS_ONE, sql_take_u64, ret_id, err,
+                     "SELECT id" OF_TAG " ORDER BY " SQL_DUE_ORDER("", "") " LIMIT 1",
+                     SQL_INT(TASK_PENDING), SQL_TAG(tag));
 }
 
 int why_store_locked(struct db *db, uint64_t id, struct err *err)
 {
-    BUF_LOCAL struct buf sql = BUF_INIT;
-
-    buf_printf(&sql,
-               "SELECT id FROM dq_task FORCE INDEX (PRIMARY) WHERE id = %" PRIu64 " FOR UPDATE %s",
-               id, db_skips_locked(db) ? "SKIP LOCKED" : "NOWAIT");
-    int rc = db_first(db, &sql, COLUMNS_ONE, NULL, NULL, err);
+    int rc = sql_first(db, COLUMNS_ONE, NULL, NULL, err,
+                       "SELECT id FROM dq_task FORCE INDEX (PRIMARY) WHERE id = ? FOR UPDATE ?",
+                       SQL_ID(id), SQL_PART(db_skips_locked(db) ? "SKIP LOCKED" : "NOWAIT"));
     return rc == ERR_LOCKED ? 1 : rc < 0 ? rc : rc == 0;
 }
 
 int why_store_limit_locked(struct db *db, const char *tag, struct err *err)
 {
-    BUF_LOCAL struct buf sql = BUF_INIT;
-
-    buf_str(&sql, "SELECT name FROM dq_limit WHERE name = ");
-    sql_put_tag(&sql, tag);
-    buf_str(&sql, " FOR UPDATE NOWAIT");
-    int rc = db_first(db, &sql, COLUMNS_ONE, NULL, NULL, err);
-    return rc == ERR_LOCKED ? 1 : rc < 0 ? rc : 0;
+    int rc = sql_read(db, COLUMNS_ONE, NULL, NULL, err,
+                      "SELECT name FROM dq_limit WHERE name = ? FOR UPDATE NOWAIT", SQL_TAG(tag));
+    return rc == ERR_LOCKED ? 1 : rc;
 }
 
 char *why_store_mend_counts(uint64_t id)

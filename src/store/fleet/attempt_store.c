@@ -23,12 +23,9 @@ static const struct field_table table = FIELD_TABLE(task_attempt, attempt_store_
 int attempt_store_list(struct db *db, uint64_t id, struct task_attempt **ret, size_t *ret_count,
                        struct err *err)
 {
-    BUF_LOCAL struct buf tail = BUF_INIT;
-
-    buf_printf(&tail,
-               "FROM dq_attempt FORCE INDEX (PRIMARY) WHERE task_id = %" PRIu64 " ORDER BY version",
-               id);
-    return field_list(db, &table, tail.data, ret, ret_count, err);
+    return field_list(db, &table, ret, ret_count, err,
+                      "FROM dq_attempt FORCE INDEX (PRIMARY) WHERE task_id = ? ORDER BY version",
+                      SQL_ID(id));
 }
 
 struct calling {

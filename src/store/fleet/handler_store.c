@@ -7,7 +7,6 @@
 #include "base/mem.h"
 #include "base/text.h"
 #include "store/db/columns.h"
-#include "store/db/db_put.h"
 #include "store/row/field.h"
 #include "store/row/sql.h"
 
@@ -36,21 +35,15 @@ int handler_store_look(struct db *db, uint64_t handlers, struct handler_seen *re
 
     buf_str(&sql, "SELECT ");
     buf_printf(&sql, COLUMNS_SELECT(SEEN_COLUMNS), handlers);
-    int rc = db_first(db, &sql, SEEN_COUNT, take_seen, ret, err);
-    return rc < 0 ? rc : 0;
+    return sql_one(db, &sql, SEEN_COUNT, take_seen, ret, err);
 }
 
 static void put_row(struct buf *sql, uint64_t handlers, size_t number, const struct handler_row *r)
 {
-    buf_printf(sql, "(%" PRIu64 ",", handlers);
-    db_put_text(sql, r->pattern);
-    buf_printf(sql,
-               ",%d,%zu,%" PRIu32 ",%" PRIu64 ",%" PRIu32 ",%" PRIu32 ",%" PRIu32 ",%" PRIu32
-               ",%" PRId64 ",",
-               r->is_glob, number, r->line, r->digest, r->batch, r->max_running,
-               r->global_max_running, r->max_attempts, r->timeout_ms);
-    db_put_text(sql, r->retry);
-    buf_chr(sql, ')');
+    sql_put(sql, "(?,?,?,?,?,?,?,?,?,?,?,?)", SQL_ID(handlers), SQL_TEXT(r->pattern),
+            SQL_INT(r->is_glob), SQL_ID(number), SQL_INT(r->line), SQL_ID(r->digest),
+            SQL_INT(r->batch), SQL_INT(r->max_running), SQL_INT(r->global_max_running),
+            SQL_INT(r->max_attempts), SQL_INT(r->timeout_ms), SQL_TEXT(r->retry));
 }
 
 static int insert_all(struct db *db, uint64_t handlers, const struct handler_row *rows,
@@ -98,26 +91,21 @@ static const struct column number_columns[] = {ROW(number, "handlers", U64, hand
 static const struct field_table number_table = FIELD_TABLE(number, number_columns);
 
 /* A read first: nearly always there is nothing to delete, and nothing is locked. */
-static const char find_unused[] =
-    "FROM (SELECT handlers FROM dq_handler GROUP BY handlers) h"
-    " WHERE handlers NOT IN (SELECT handlers FROM dq_poller WHERE handlers IS NOT NULL)";
-
 int handler_store_clean(struct db *db, struct err *err)
 {
-    BUF_LOCAL struct buf sql = BUF_INIT;
     MEM_LOCAL struct number *unused = NULL;
     size_t count = 0;
-    int rc = field_list(db, &number_table, find_unused, &unused, &count, err);
+    int rc = field_list(
+        db, &number_table, &unused, &count, err,
+        "FROM (SELECT handlers FROM dq_handler GROUP BY handlers) h"
+        " WHERE handlers NOT IN (SELECT handlers FROM dq_poller WHERE handlers IS NOT NULL)");
 
-    for (size_t i = 0; rc == 0 && i < count; i++) {
-        buf_reset(&sql);
-        buf_printf(&sql, "DELETE FROM dq_handler WHERE handlers = %" PRIu64, unused[i].handlers);
-        rc = db_exec(db, &sql, NULL, err);
-    }
-    buf_reset(&sql);
-    buf_str(&sql, "DELETE FROM dq_rest WHERE token NOT IN (SELECT token FROM dq_poller)");
+    for (size_t i = 0; rc == 0 && i < count; i++)
+        rc = sql_exec(db, NULL, err, "DELETE FROM dq_handler WHERE handlers = ?",
+                      SQL_ID(unused[i].handlers));
     if (rc == 0)
-        rc = db_exec(db, &sql, NULL, err);
+        rc = sql_exec(db, NULL, err,
+                      "DELETE FROM dq_rest WHERE token NOT IN (SELECT token FROM dq_poller)");
     return rc;
 }
 
@@ -141,19 +129,15 @@ static const struct field_table row_table = FIELD_TABLE(handler_row, row_columns
 int handler_store_list(struct db *db, const uint64_t *handlers, size_t n, struct handler_row **ret,
                        size_t *ret_count, struct err *err)
 {
-    BUF_LOCAL struct buf tail = BUF_INIT;
-    int rc = 0;
+    BUF_LOCAL struct buf in = BUF_INIT;
 
-    buf_str(&tail, "FROM dq_handler WHERE ");
-    if (n) {
-        sql_put_ids(&tail, "handlers", handlers, n);
-        buf_str(&tail, " ORDER BY handlers, number");
-        rc = field_list(db, &row_table, tail.data, ret, ret_count, err);
-    } else {
-        *ret = NULL;
-        *ret_count = 0;
-    }
-    return rc;
+    *ret = NULL;
+    *ret_count = 0;
+    if (!n)
+        return 0;
+    sql_put_ids(&in, "handlers", handlers, n);
+    return field_list(db, &row_table, ret, ret_count, err,
+                      "FROM dq_handler WHERE ? ORDER BY handlers, number", SQL_PART(in.data));
 }
 
 void handler_store_free(struct handler_row *rows, size_t count)
@@ -163,33 +147,18 @@ void handler_store_free(struct handler_row *rows, size_t count)
 
 /* ---- rests */
 
-static void put_rest(struct buf *sql, const struct claim_owner *owner, const struct handler_rest *r)
-{
-    buf_chr(sql, '(');
-    sql_put_token(sql, owner->token);
-    buf_chr(sql, ',');
-    db_put_text(sql, r->tag);
-    buf_chr(sql, ',');
-    sql_put_from_now(sql, r->for_ms);
-    buf_printf(sql, ",%d,", (int)r->reason);
-    db_put_text(sql, r->error);
-    buf_chr(sql, ')');
-}
-
 static int replace_rests(struct db *db, const struct claim_owner *owner,
                          const struct handler_rest *rests, size_t count, struct err *err)
 {
     BUF_LOCAL struct buf sql = BUF_INIT;
 
-    buf_str(&sql, "DELETE FROM dq_rest WHERE token = ");
-    sql_put_token(&sql, owner->token);
-    int rc = db_exec(db, &sql, NULL, err);
-    buf_reset(&sql);
+    int rc =
+        sql_exec(db, NULL, err, "DELETE FROM dq_rest WHERE token = ?", SQL_TOKEN(owner->token));
     buf_str(&sql, "INSERT INTO dq_rest (token, tag, rest_until, reason, error) VALUES ");
-    for (size_t i = 0; i < count; i++) {
-        buf_str(&sql, i ? "," : "");
-        put_rest(&sql, owner, &rests[i]);
-    }
+    for (size_t i = 0; i < count; i++)
+        sql_put(&sql, i ? ",(?,?,?,?,?)" : "(?,?,?,?,?)", SQL_TOKEN(owner->token),
+                SQL_TEXT(rests[i].tag), SQL_FROM_NOW(rests[i].for_ms), SQL_INT(rests[i].reason),
+                SQL_TEXT(rests[i].error));
     if (rc == 0 && count)
         rc = db_exec(db, &sql, NULL, err);
     return rc;
@@ -219,9 +188,8 @@ static const struct field_table rest_table = FIELD_TABLE(handler_rest, rest_colu
 int handler_store_list_rests(struct db *db, struct handler_rest **ret, size_t *ret_count,
                              struct err *err)
 {
-    int rc = field_list(db, &rest_table,
-                        "FROM dq_rest ORDER BY token, tag LIMIT " TEXT_OF(HANDLER_RESTS_MOST), ret,
-                        ret_count, err);
+    int rc = field_list(db, &rest_table, ret, ret_count, err,
+                        "FROM dq_rest ORDER BY token, tag LIMIT " TEXT_OF(HANDLER_RESTS_MOST));
 
     for (size_t i = 0; rc == 0 && i < *ret_count; i++)
         (*ret)[i].reason = (int)MIN((unsigned)(*ret)[i].reason, (unsigned)HANDLER_SLOW);

@@ -30,7 +30,7 @@ int limit_store_paused(struct db *db, const char *tag, struct limit_paused **ret
     } else {
         buf_str(&tail, " AND g.name NOT LIKE '" LIMIT_STORE_DQD "%'");
     }
-    return field_list(db, &table, tail.data, ret, ret_count, err);
+    return field_list(db, &table, ret, ret_count, err, "?", SQL_PART(tail.data));
 }
 
 void limit_store_paused_free(struct limit_paused *p, size_t count)

@@ -6,7 +6,6 @@
 #include "base/mem.h"
 #include "base/when.h"
 #include "store/db/columns.h"
-#include "store/db/db_put.h"
 #include "store/row/sql.h"
 
 #include <inttypes.h>
@@ -83,12 +82,8 @@ int minute_store_put(struct db *db, const struct claim_owner *owner, const struc
     buf_str(&sql, "INSERT INTO dq_minute (minute, tag, poller" PLAIN_COLUMNS(PLAIN_NAME)
                       STEPS(STEP_NAME) ") VALUES ");
     for (size_t i = 0; i < count; i++) {
-        buf_str(&sql, i ? ", (" : "(");
-        db_put_time(&sql, rows[i].at);
-        buf_str(&sql, ", ");
-        sql_put_tag(&sql, rows[i].tag);
-        buf_str(&sql, ", ");
-        sql_put_token(&sql, owner->token);
+        sql_put(&sql, i ? ", (?, ?, ?" : "(?, ?, ?", SQL_TIME(rows[i].at), SQL_TAG(rows[i].tag),
+                SQL_TOKEN(owner->token));
         put_counts(&sql, &rows[i].counts);
         buf_chr(&sql, ')');
     }
@@ -101,20 +96,15 @@ int minute_store_put(struct db *db, const struct claim_owner *owner, const struc
 int minute_store_expire(struct db *db, int64_t age_ms, size_t limit, bool *ret_more,
                         struct err *err)
 {
-    BUF_LOCAL struct buf sql = BUF_INIT;
     int64_t last_at = TASK_TIME_NONE;
     uint64_t rows = 0;
+    int rc = sql_first(db, COLUMNS_ONE, sql_take_time, &last_at, err,
+                       "SELECT MAX(minute) FROM (SELECT minute FROM dq_minute WHERE minute < ?"
+                       " ORDER BY minute LIMIT ?) f",
+                       SQL_FROM_NOW(-age_ms), SQL_ID(limit));
 
-    buf_str(&sql, "SELECT MAX(minute) FROM (SELECT minute FROM dq_minute WHERE minute < ");
-    sql_put_from_now(&sql, -age_ms);
-    buf_printf(&sql, " ORDER BY minute LIMIT %zu) f", limit);
-    int rc = db_first(db, &sql, COLUMNS_ONE, sql_take_time, &last_at, err);
-    if (rc >= 0 && last_at != TASK_TIME_NONE) {
-        buf_reset(&sql);
-        buf_str(&sql, "DELETE FROM dq_minute WHERE minute <= ");
-        db_put_time(&sql, last_at);
-        rc = db_exec(db, &sql, &rows, err);
-    }
+    if (rc >= 0 && last_at != TASK_TIME_NONE)
+        rc = sql_exec(db, &rows, err, "DELETE FROM dq_minute WHERE minute <= ?", SQL_TIME(last_at));
     if (rc < 0)
         return rc;
     *ret_more = rows >= limit;
@@ -169,13 +159,11 @@ int minute_store_read(struct db *db, const struct minute_ask *ask, struct minute
     if (rc < 0)
         return rc;
     a.from_at = (a.now_at - ask->since_ms) / grain_ms * grain_ms;
-    buf_str(&sql, "SELECT TIMESTAMPDIFF(MINUTE, ");
-    db_put_time(&sql, a.from_at);
-    buf_printf(&sql, ", minute) DIV %" PRId64 " AS step, tag, MIN(minute)",
-               ask->step_ms ? ask->step_ms / WHEN_MINUTE : INT64_MAX);
-    buf_str(&sql, PLAIN_COLUMNS(PLAIN_SUM) STEPS(STEP_SUM) " FROM dq_minute WHERE minute >= ");
-    db_put_time(&sql, a.from_at);
-    buf_str(&sql, " GROUP BY step, tag");
+    sql_put(&sql,
+            "SELECT TIMESTAMPDIFF(MINUTE, ?, minute) DIV ? AS step, tag, MIN(minute)" PLAIN_COLUMNS(
+                PLAIN_SUM) STEPS(STEP_SUM) " FROM dq_minute WHERE minute >= ? GROUP BY step, tag",
+            SQL_TIME(a.from_at), SQL_INT(ask->step_ms ? ask->step_ms / WHEN_MINUTE : INT64_MAX),
+            SQL_TIME(a.from_at));
     rc = db_all_streamed(db, &sql, READ_COUNTS + AT_END, take_row, &w, err);
     if (rc < 0) {
         minute_store_free(a.rows, a.count);

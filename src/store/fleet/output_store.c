@@ -14,37 +14,28 @@
 /* The dqd of an attempt deletes its output itself within seconds. */
 #define LEFT_AFTER_MS 30000
 
-static void put_attempt(struct buf *sql, const struct claim_ref *a)
-{
-    buf_printf(sql, "task_id = %" PRIu64 " AND task_version = %" PRIu64, a->id, a->version);
-}
+/* Of an attempt: two values. */
+#define OF_ATTEMPT "task_id = ? AND task_version = ?"
+#define ATTEMPT_VALUES(a) SQL_ID((a)->id), SQL_ID((a)->version)
 
 int output_store_mark(struct db *db, const struct claim_ref *attempt, int64_t for_ms,
                       struct err *err)
 {
-    BUF_LOCAL struct buf sql = BUF_INIT;
-
-    buf_printf(&sql,
-               "INSERT INTO dq_output (task_id, task_version, seq, until_time) VALUES (%" PRIu64
-               ",%" PRIu64 ",0,",
-               attempt->id, attempt->version);
-    sql_put_from_now(&sql, for_ms);
-    buf_str(&sql, ") ON DUPLICATE KEY UPDATE until_time = ");
-    sql_put_from_now(&sql, for_ms);
-    return db_exec(db, &sql, NULL, err);
+    return sql_exec(db, NULL, err,
+                    "INSERT INTO dq_output (task_id, task_version, seq, until_time)"
+                    " VALUES (?,?,0,?) ON DUPLICATE KEY UPDATE until_time = ?",
+                    ATTEMPT_VALUES(attempt), SQL_FROM_NOW(for_ms), SQL_FROM_NOW(for_ms));
 }
 
 int output_store_waits(struct db *db, const struct claim_ref *attempt, struct err *err)
 {
-    BUF_LOCAL struct buf sql = BUF_INIT;
     uint64_t count = 0;
-
-    buf_printf(&sql,
-               "SELECT COUNT(*) FROM dq_output o JOIN dq_task t ON t.id = o.task_id AND t.version ="
-               " o.task_version JOIN dq_task own ON own.claim_token = t.claim_token"
-               " WHERE own.id = %" PRIu64 " AND o.seq = 0 AND o." OUTPUT_STORE_FOLLOWED,
-               attempt->id);
-    int rc = db_first(db, &sql, COLUMNS_ONE, sql_take_u64, &count, err);
+    int rc = sql_first(
+        db, COLUMNS_ONE, sql_take_u64, &count, err,
+        "SELECT COUNT(*) FROM dq_output o JOIN dq_task t ON t.id = o.task_id AND t.version ="
+        " o.task_version JOIN dq_task own ON own.claim_token = t.claim_token"
+        " WHERE own.id = ? AND o.seq = 0 AND o." OUTPUT_STORE_FOLLOWED,
+        SQL_ID(attempt->id));
     return rc < 0 ? rc : count > OUTPUT_STORE_ATTEMPTS_MOST;
 }
 
@@ -92,30 +83,23 @@ int output_store_read(struct db *db, const struct claim_ref *attempt, uint32_t a
     BUF_LOCAL struct buf sql = BUF_INIT;
     struct reading reading = {fn, arg};
 
-    buf_printf(&sql, "SELECT %s FROM dq_output WHERE ", COLUMNS_SELECT(CHUNK_COLUMNS));
-    put_attempt(&sql, attempt);
-    buf_printf(&sql, " AND seq > %" PRIu32 " ORDER BY seq", after);
+    sql_put(&sql, "SELECT ? FROM dq_output WHERE " OF_ATTEMPT " AND seq > ? ORDER BY seq",
+            SQL_PART(COLUMNS_SELECT(CHUNK_COLUMNS)), ATTEMPT_VALUES(attempt), SQL_INT(after));
     return db_all_streamed(db, &sql, CHUNK_COUNT, take_chunk, &reading, err);
 }
 
 int output_store_trim(struct db *db, const struct claim_ref *attempt, uint64_t start,
                       struct err *err)
 {
-    BUF_LOCAL struct buf sql = BUF_INIT;
-
-    buf_str(&sql, "DELETE FROM dq_output WHERE ");
-    put_attempt(&sql, attempt);
-    buf_printf(&sql, " AND seq > 0 AND start_byte < %" PRIu64, start);
-    return db_exec(db, &sql, NULL, err);
+    return sql_exec(db, NULL, err,
+                    "DELETE FROM dq_output WHERE " OF_ATTEMPT " AND seq > 0 AND start_byte < ?",
+                    ATTEMPT_VALUES(attempt), SQL_ID(start));
 }
 
 int output_store_drop(struct db *db, const struct claim_ref *attempt, struct err *err)
 {
-    BUF_LOCAL struct buf sql = BUF_INIT;
-
-    buf_str(&sql, "DELETE FROM dq_output WHERE ");
-    put_attempt(&sql, attempt);
-    return db_exec(db, &sql, NULL, err);
+    return sql_exec(db, NULL, err, "DELETE FROM dq_output WHERE " OF_ATTEMPT,
+                    ATTEMPT_VALUES(attempt));
 }
 
 int output_store_drop_left(struct db *db, struct err *err)
@@ -125,10 +109,10 @@ int output_store_drop_left(struct db *db, struct err *err)
     size_t count = 0;
 
     /* the table is empty or nearly so */
-    buf_str(&sql, "SELECT task_id, task_version FROM dq_output GROUP BY task_id, task_version"
-                  " HAVING MAX(until_time) IS NULL OR MAX(until_time) < ");
-    sql_put_from_now(&sql, -LEFT_AFTER_MS);
-    buf_printf(&sql, " LIMIT %d", DROP_STEP);
+    sql_put(&sql,
+            "SELECT task_id, task_version FROM dq_output GROUP BY task_id, task_version"
+            " HAVING MAX(until_time) IS NULL OR MAX(until_time) < ? LIMIT ?",
+            SQL_FROM_NOW(-LEFT_AFTER_MS), SQL_INT(DROP_STEP));
     int rc = claim_ref_read(db, &sql, left, DROP_STEP, &count, err);
     for (size_t i = 0; rc == 0 && i < count; i++)
         rc = output_store_drop(db, &left[i], err);

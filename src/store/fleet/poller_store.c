@@ -6,7 +6,6 @@
 #include "store/fleet/poller_store.h"
 #include "base/when.h"
 #include "store/db/columns.h"
-#include "store/db/db_put.h"
 #include "store/row/field.h"
 #include "store/fleet/limit_store.h"
 #include "store/row/sql.h"
@@ -29,56 +28,34 @@
 #define EXPECTED "(COALESCE(next_pass > UTC_TIMESTAMP(3), 0) AND NOT " SQL_SEEN_AHEAD ")"
 #define LONG_GONE "(last_seen < UTC_TIMESTAMP(3) - INTERVAL 1 DAY AND NOT " EXPECTED ")"
 
-static void put_clock(struct buf *sql, int64_t ahead_ms)
+static struct sql_value clock_value(int64_t ahead_ms)
 {
-    if (ahead_ms == POLLER_CLOCK_NONE)
-        buf_str(sql, "NULL");
-    else
-        buf_printf(sql, "%" PRId64, ahead_ms);
+    return ahead_ms == POLLER_CLOCK_NONE ? SQL_PART("NULL") : SQL_INT(ahead_ms);
 }
 
 static int say_alive(struct db *db, const struct claim_owner *owner, const struct poller_say *say,
                      struct err *err)
 {
-    BUF_LOCAL struct buf sql = BUF_INIT;
-
-    buf_str(
-        &sql,
+    return sql_exec(
+        db, NULL, err,
         "INSERT INTO dq_poller (token, host, pid, mode, slots, running, start_time, last_seen, stale_after, lease, version, knows,"
-        " tags, handlers, handlers_file, clock_ahead) VALUES (");
-    sql_put_token(&sql, owner->token);
-    buf_chr(&sql, ',');
-    db_put_text(&sql, owner->host);
-    buf_printf(&sql, ",%" PRIu32 ",", owner->pid);
-    db_put_text(&sql, say->mode);
-    buf_printf(&sql, ",%d,%d,UTC_TIMESTAMP(3),UTC_TIMESTAMP(3),%" PRId64 ",%" PRId64 ",",
-               say->slots, say->running, say->stale_after_ms, say->lease_ms);
-    db_put_text(&sql, PACKAGE_VERSION);
-    buf_printf(&sql, ",%d,", POLLER_KNOWS);
-    db_put_text(&sql, say->tags);
-    buf_printf(&sql, ",%" PRIu64 ",", say->handlers);
-    db_put_text(&sql, say->handlers_file);
-    buf_chr(&sql, ',');
-    put_clock(&sql, say->clock_ahead_ms);
-    buf_printf(
-        &sql,
-        ") ON DUPLICATE KEY UPDATE slots = %d, running = %d, last_seen = UTC_TIMESTAMP(3), stale_after = %" PRId64
-        ", handlers = %" PRIu64 ", clock_ahead = ",
-        say->slots, say->running, say->stale_after_ms, say->handlers);
-    put_clock(&sql, say->clock_ahead_ms);
-    return db_exec(db, &sql, NULL, err);
+        " tags, handlers, handlers_file, clock_ahead)"
+        " VALUES (?,?,?,?,?,?,UTC_TIMESTAMP(3),UTC_TIMESTAMP(3),?,?,?,?,?,?,?,?)"
+        " ON DUPLICATE KEY UPDATE slots = VALUES(slots), running = VALUES(running), last_seen = UTC_TIMESTAMP(3),"
+        " stale_after = VALUES(stale_after), handlers = VALUES(handlers), clock_ahead = VALUES(clock_ahead)",
+        SQL_TOKEN(owner->token), SQL_TEXT(owner->host), SQL_INT(owner->pid), SQL_TEXT(say->mode),
+        SQL_INT(say->slots), SQL_INT(say->running), SQL_INT(say->stale_after_ms),
+        SQL_INT(say->lease_ms), SQL_TEXT(PACKAGE_VERSION), SQL_INT(POLLER_KNOWS),
+        SQL_TEXT(say->tags), SQL_ID(say->handlers), SQL_TEXT(say->handlers_file),
+        clock_value(say->clock_ahead_ms));
 }
 
 /* ERR_LOCKED, without waiting, if another session has locked our row. */
 static int probe(struct db *db, const struct claim_owner *owner, struct err *err)
 {
-    BUF_LOCAL struct buf sql = BUF_INIT;
-
-    buf_str(&sql, "SELECT token FROM dq_poller WHERE token = ");
-    sql_put_token(&sql, owner->token);
-    buf_str(&sql, " FOR UPDATE NOWAIT");
-    int rc = db_first(db, &sql, COLUMNS_ONE, NULL, NULL, err);
-    return rc < 0 ? rc : 0;
+    return sql_read(db, COLUMNS_ONE, NULL, NULL, err,
+                    "SELECT token FROM dq_poller WHERE token = ? FOR UPDATE NOWAIT",
+                    SQL_TOKEN(owner->token));
 }
 
 /* The last two get values: when the last pass began, and our token. */
@@ -134,27 +111,23 @@ static void put_share_columns(struct buf *sql, const struct claim_owner *owner, 
 
     sql_put_token(&token, owner->token);
     buf_str(&pass, passes ? "" : "NULL");
-    if (passes) {
-        buf_str(&pass,
+    if (passes)
+        sql_put(&pass,
                 "(SELECT TIMESTAMPDIFF(MICROSECOND, MAX(e.start_time), UTC_TIMESTAMP(3)) DIV 1000"
-                " FROM dq_poller e WHERE e.next_pass IS NOT NULL AND e.host = ");
-        db_put_text(&pass, owner->host);
-        buf_chr(&pass, ')');
-    }
+                " FROM dq_poller e WHERE e.next_pass IS NOT NULL AND e.host = ?)",
+                SQL_TEXT(owner->host));
     buf_printf(sql, COLUMNS_SELECT(SHARE_COLUMNS), pass.data, token.data);
 }
 
 /* Counts as seen now: a live one says so itself soon, and a dead one is found to be silent. */
 static int correct(struct db *db, struct err *err)
 {
-    BUF_LOCAL struct buf sql = BUF_INIT;
-
-    buf_str(
-        &sql,
+    int rc = sql_exec(
+        db, NULL, err,
         "UPDATE dq_poller SET start_time = LEAST(start_time, UTC_TIMESTAMP(3)), next_pass = UTC_TIMESTAMP(3)"
         " + INTERVAL TIMESTAMPDIFF(MICROSECOND, last_seen, next_pass) MICROSECOND,"
         " last_seen = UTC_TIMESTAMP(3) WHERE " SQL_SEEN_AHEAD);
-    int rc = db_exec(db, &sql, NULL, err);
+
     return rc == ERR_LOCKED ? 0 : rc; /* with the next heartbeat */
 }
 
@@ -174,8 +147,8 @@ int poller_store_beat(struct db *db, const struct claim_owner *owner, const stru
     buf_str(&sql, "SELECT ");
     put_share_columns(&sql, owner, say->passes);
     /* our own row, too, if it could not be written: we are alive */
-    buf_str(&sql, " FROM dq_poller WHERE " ALIVE " OR " SQL_SEEN_AHEAD " OR token = ");
-    sql_put_token(&sql, owner->token);
+    sql_put(&sql, " FROM dq_poller WHERE " ALIVE " OR " SQL_SEEN_AHEAD " OR token = ?",
+            SQL_TOKEN(owner->token));
     if (rc == 0)
         rc = db_all(db, &sql, SHARE_COUNT, count_poller, &found, err);
     if (rc == 0 && found.ahead)
@@ -188,15 +161,11 @@ int poller_store_beat(struct db *db, const struct claim_owner *owner, const stru
 
 int poller_store_leave(struct db *db, const struct claim_owner *owner, struct err *err)
 {
-    BUF_LOCAL struct buf sql = BUF_INIT;
+    int rc =
+        sql_exec(db, NULL, err, "DELETE FROM dq_poller WHERE token = ?", SQL_TOKEN(owner->token));
 
-    buf_str(&sql, "DELETE FROM dq_poller WHERE token = ");
-    sql_put_token(&sql, owner->token);
-    int rc = db_exec(db, &sql, NULL, err);
-    buf_reset(&sql);
-    buf_str(&sql, "DELETE FROM dq_poller WHERE " LONG_GONE);
     if (rc == 0)
-        rc = db_exec(db, &sql, NULL, err);
+        rc = sql_exec(db, NULL, err, "DELETE FROM dq_poller WHERE " LONG_GONE);
     return rc;
 }
 
@@ -204,26 +173,17 @@ int poller_store_leave(struct db *db, const struct claim_owner *owner, struct er
 int poller_store_pass_ended(struct db *db, const struct claim_owner *owner, int64_t next_ms,
                             int64_t clock_ahead_ms, struct err *err)
 {
-    BUF_LOCAL struct buf sql = BUF_INIT;
+    int rc =
+        sql_exec(db, NULL, err,
+                 "UPDATE dq_poller SET running = 0, stale_after = 0, last_seen = UTC_TIMESTAMP(3),"
+                 " next_pass = ?, clock_ahead = ? WHERE token = ?",
+                 SQL_FROM_NOW(next_ms), clock_value(clock_ahead_ms), SQL_TOKEN(owner->token));
 
-    buf_str(
-        &sql,
-        "UPDATE dq_poller SET running = 0, stale_after = 0, last_seen = UTC_TIMESTAMP(3), next_pass = ");
-    sql_put_from_now(&sql, next_ms);
-    buf_str(&sql, ", clock_ahead = ");
-    put_clock(&sql, clock_ahead_ms);
-    buf_str(&sql, " WHERE token = ");
-    sql_put_token(&sql, owner->token);
-    int rc = db_exec(db, &sql, NULL, err);
-    buf_reset(&sql);
-    buf_str(&sql,
-            "DELETE FROM dq_poller WHERE " LONG_GONE " OR (next_pass IS NOT NULL AND host = ");
-    db_put_text(&sql, owner->host);
-    buf_str(&sql, " AND token <> ");
-    sql_put_token(&sql, owner->token);
-    buf_chr(&sql, ')');
     if (rc == 0)
-        rc = db_exec(db, &sql, NULL, err);
+        rc = sql_exec(db, NULL, err,
+                      "DELETE FROM dq_poller WHERE " LONG_GONE
+                      " OR (next_pass IS NOT NULL AND host = ? AND token <> ?)",
+                      SQL_TEXT(owner->host), SQL_TOKEN(owner->token));
     return rc;
 }
 
@@ -236,7 +196,7 @@ static const struct field_table table = FIELD_TABLE(poller_info, columns);
 
 int poller_store_list(struct db *db, struct poller_info **ret, size_t *ret_count, struct err *err)
 {
-    return field_list(db, &table, "FROM dq_poller ORDER BY host, pid, token", ret, ret_count, err);
+    return field_list(db, &table, ret, ret_count, err, "FROM dq_poller ORDER BY host, pid, token");
 }
 
 /* clang-format off */
@@ -256,11 +216,9 @@ static void take_old(const struct db_rows *r, void *arg)
 
 int poller_store_check_knows(struct db *db, int what, struct err *err)
 {
-    BUF_LOCAL struct buf sql = BUF_INIT;
-
-    buf_printf(&sql, "SELECT %s FROM dq_poller WHERE knows < %d AND (" LIVES ") LIMIT 1",
-               COLUMNS_SELECT(OLD_COLUMNS), what);
-    int rc = db_first(db, &sql, OLD_COUNT, take_old, err, err);
+    int rc = sql_first(db, OLD_COUNT, take_old, err, err,
+                       "SELECT ? FROM dq_poller WHERE knows < ? AND (" LIVES ") LIMIT 1",
+                       SQL_PART(COLUMNS_SELECT(OLD_COLUMNS)), SQL_INT(what));
     return rc == 1 ? ERR_CONFIG : rc;
 }
 

@@ -4,10 +4,8 @@
  */
 #include "store/fleet/schedule_row.h"
 #include "base/mem.h"
-#include "store/db/db_put.h"
 #include "store/row/field.h"
 
-#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -49,23 +47,21 @@ void schedule_row_read(const struct db_rows *r, struct schedule *ret)
     field_read_all(r, schedule_row_columns, OWN, ret);
 }
 
-static int take_row(const struct db_rows *r, void *arg, struct err *err)
+static void take_row(const struct db_rows *r, void *arg)
 {
     struct listing *l = arg;
 
-    (void)err;
     MEM_ROOM(l->rows, l->count, l->cap);
     struct schedule *s = &l->rows[l->count++];
     *s = none;
     field_read_all(r, schedule_row_columns, l->runs ? ALL : OWN, s);
-    return 0;
 }
 
 int schedule_row_list(struct db *db, const char *tail, bool bodies, bool runs,
                       struct schedule **ret, size_t *ret_count, struct err *err)
 {
     struct listing l = {.runs = runs};
-    struct buf sql = BUF_INIT;
+    BUF_LOCAL struct buf sql = BUF_INIT;
 
     buf_str(&sql, "SELECT ");
     unsigned columns = schedule_row_put_columns(&sql, bodies);
@@ -74,8 +70,7 @@ int schedule_row_list(struct db *db, const char *tail, bool bodies, bool runs,
         columns += field_put_names(&sql, "", schedule_row_columns + OWN, ALL - OWN);
     }
     buf_printf(&sql, " FROM %s%s", runs ? SCHEDULE_ROW_JOIN : "dq_schedule c", tail);
-    int rc = db_each_streamed(db, &sql, columns, take_row, &l, err);
-    buf_done(&sql);
+    int rc = db_all_streamed(db, &sql, columns, take_row, &l, err);
     if (rc < 0) {
         schedule_row_free(l.rows, l.count);
         return rc;

@@ -29,11 +29,10 @@ void add_token_init(const struct db *db, struct add_token *t)
  * account that may not read cannot look anything up either. */
 int add_token_lower(struct db *db, struct add_token *t, const char *from, struct err *err)
 {
-    BUF_LOCAL struct buf sql = BUF_INIT;
     uint64_t greatest = 0;
+    int rc = sql_first(db, COLUMNS_ONE, sql_take_u64, &greatest, err,
+                       "SELECT (SELECT COALESCE(MAX(id), 0) FROM dq_task)?", SQL_PART(from));
 
-    buf_printf(&sql, "SELECT (SELECT COALESCE(MAX(id), 0) FROM dq_task)%s", from);
-    int rc = db_first(db, &sql, COLUMNS_ONE, sql_take_u64, &greatest, err);
     if (rc == ERR_DENIED && !*from)
         rc = 1;
     if (rc == 1 && greatest < t->first_id)
@@ -51,12 +50,9 @@ int add_token_find(struct db *db, const struct add_token *t, const char *columns
 
     if (t->first_id == UINT64_MAX)
         return 0;
-    buf_printf(&sql,
-               "SELECT %s FROM dq_task FORCE INDEX (PRIMARY) WHERE id >= %" PRIu64
-               " AND add_token = ",
-               columns, t->first_id);
-    sql_put_token(&sql, t->bytes);
-    buf_str(&sql, " LIMIT 1");
+    sql_put(&sql,
+            "SELECT ? FROM dq_task FORCE INDEX (PRIMARY) WHERE id >= ? AND add_token = ? LIMIT 1",
+            SQL_PART(columns), SQL_ID(t->first_id), SQL_TOKEN(t->bytes));
     for (;;) {
         rc = db_latest_begin_anywhere(db, err);
         if (rc == 0)

@@ -6,7 +6,6 @@
 #include "base/task.h"
 #include "base/when.h"
 #include "store/db/db_put.h"
-#include "store/row/sql.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -139,8 +138,8 @@ static void take_row(const struct db_rows *r, void *arg)
     field_read_all(r, l->of->columns, l->of->count, row);
 }
 
-int field_list(struct db *db, const struct field_table *t, const char *tail, void *ret,
-               size_t *ret_count, struct err *err)
+int field_list_values(struct db *db, const struct field_table *t, void *ret, size_t *ret_count,
+                      struct err *err, const char *tail, const struct sql_value *v, size_t count)
 {
     struct listing l = {.of = t};
     BUF_LOCAL struct buf sql = BUF_INIT;
@@ -148,7 +147,7 @@ int field_list(struct db *db, const struct field_table *t, const char *tail, voi
     buf_str(&sql, "SELECT ");
     unsigned columns = field_put_names(&sql, "", t->columns, t->count);
     buf_chr(&sql, ' ');
-    buf_str(&sql, tail);
+    sql_put_values(&sql, tail, v, count);
     int rc = db_all_streamed(db, &sql, columns, take_row, &l, err);
     if (rc < 0) {
         field_free(t, l.rows, l.count);

@@ -7,6 +7,7 @@
 #include "base/column.h"
 #include "store/db/db.h"
 #include "store/db/db_statement.h"
+#include "store/row/sql.h"
 
 /* The columns of a result, and the struct that holds a row of it. */
 struct field_table {
@@ -18,10 +19,14 @@ struct field_table {
         columns, sizeof(columns) / sizeof(columns)[0], sizeof(struct of)                           \
     }
 
-/* Reads `SELECT columns` and `tail`, which begins with FROM, into an array of rows. *ret, a pointer
- * to them, and *ret_count are set; free them with field_free. Blocks on the database. */
-int field_list(struct db *db, const struct field_table *t, const char *tail, void *ret,
-               size_t *ret_count, struct err *err) __attribute__((warn_unused_result));
+/* Reads `SELECT columns` and `tail`, which begins with FROM and whose values follow (sql.h), into
+ * an array of rows. *ret, a pointer to them, and *ret_count are set; free them with field_free.
+ * Blocks on the database. */
+#define field_list(db, table, ret, ret_count, err, tail, ...)                                      \
+    field_list_values(db, table, ret, ret_count, err, tail, SQL_VALUES(__VA_ARGS__))
+int field_list_values(struct db *db, const struct field_table *t, void *ret, size_t *ret_count,
+                      struct err *err, const char *tail, const struct sql_value *v, size_t count)
+    __attribute__((warn_unused_result));
 /* Frees what the fields of rows point to. field_free: and the array. */
 void field_done(const struct field_table *t, void *rows, size_t count);
 void field_free(const struct field_table *t, void *rows, size_t count);

@@ -10,8 +10,83 @@
 #include "store/db/db_put.h"
 
 #include <inttypes.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/param.h>
+
+/* ---- statements */
+
+static void put_value(struct buf *sql, const struct sql_value *v)
+{
+    switch (v->kind) {
+    case KIND_TEXT:
+        db_put_text(sql, v->p);
+        break;
+    case KIND_TAG:
+        sql_put_tag(sql, v->p);
+        break;
+    case KIND_TOKEN:
+        sql_put_token(sql, v->p);
+        break;
+    case KIND_PART:
+        buf_str(sql, v->p);
+        break;
+    case KIND_TIME:
+        db_put_time(sql, v->number);
+        break;
+    case KIND_AFTER:
+        sql_put_from_now(sql, v->number);
+        break;
+    case KIND_INT:
+        buf_printf(sql, "%" PRId64, v->number);
+        break;
+    case KIND_ID:
+        buf_u64(sql, (uint64_t)v->number);
+        break;
+    }
+}
+
+/* v[0] stands for no value: an array of none is no array. */
+void sql_put_values(struct buf *sql, const char *text, const struct sql_value *v, size_t count)
+{
+    size_t at = 1;
+
+    for (const char *mark; (mark = strchr(text, '?')) && at < count; text = mark + 1, at++) {
+        buf_add(sql, text, (size_t)(mark - text));
+        put_value(sql, &v[at]);
+    }
+    if (at != count || strchr(text, '?'))
+        abort(); /* this statement is wrong whatever the values are */
+    buf_str(sql, text);
+}
+
+int sql_exec_values(struct db *db, uint64_t *ret_rows, struct err *err, const char *text,
+                    const struct sql_value *v, size_t count)
+{
+    BUF_LOCAL struct buf sql = BUF_INIT;
+
+    sql_put_values(&sql, text, v, count);
+    return db_exec(db, &sql, ret_rows, err);
+}
+
+int sql_one(struct db *db, const struct buf *sql, unsigned columns, db_take_row *take, void *arg,
+            struct err *err)
+{
+    int rc = db_first(db, sql, columns, take, arg, err);
+
+    return rc < 0 ? rc : 0;
+}
+
+int sql_ask_values(struct db *db, sql_fetch *fetch, unsigned columns, db_take_row *take, void *arg,
+                   struct err *err, const char *text, const struct sql_value *v, size_t count)
+{
+    BUF_LOCAL struct buf sql = BUF_INIT;
+
+    sql_put_values(&sql, text, v, count);
+    return fetch(db, &sql, columns, take, arg, err);
+}
+
+/* ---- parts */
 
 char *sql_dup(const struct db_rows *r, unsigned col, size_t *ret_len)
 {

@@ -9,6 +9,53 @@
 
 #define SQL_STATEMENT_BYTES ((size_t)1 << 20) /* a statement of many rows is cut there */
 
+/* A statement is written as its text, with a ? for each value, which follow it: sql_put appends it
+ * to sql, the others run it. sql_exec is db_exec, sql_all db_all, sql_first db_first, and sql_read
+ * the same, but 0 also if there is a row. The text has no other ?. */
+struct sql_value {
+    enum sql_kind {
+        KIND_TEXT,
+        KIND_TAG,
+        KIND_TOKEN,
+        KIND_PART,
+        KIND_TIME,
+        KIND_AFTER,
+        KIND_INT,
+        KIND_ID
+    } kind;
+    const void *p;
+    int64_t number;
+};
+#define SQL_TEXT(s) ((struct sql_value){KIND_TEXT, (s), 0})           /* char *; NULL: NULL */
+#define SQL_TAG(s) ((struct sql_value){KIND_TAG, (s), 0})             /* the same, of sql_dup_tag */
+#define SQL_TOKEN(t) ((struct sql_value){KIND_TOKEN, (t), 0})         /* TASK_TOKEN_SIZE bytes */
+#define SQL_PART(s) ((struct sql_value){KIND_PART, (s), 0})           /* char *, which is SQL */
+#define SQL_TIME(at) ((struct sql_value){KIND_TIME, NULL, (at)})      /* TASK_TIME_NONE: NULL */
+#define SQL_FROM_NOW(ms) ((struct sql_value){KIND_AFTER, NULL, (ms)}) /* as sql_put_from_now */
+#define SQL_INT(n) ((struct sql_value){KIND_INT, NULL, (n)})
+#define SQL_ID(n) ((struct sql_value){KIND_ID, NULL, (int64_t)(n)}) /* uint64_t */
+#define SQL_ARRAY(...) ((const struct sql_value[]){{KIND_TEXT, NULL, 0}, ##__VA_ARGS__})
+#define SQL_VALUES(...)                                                                            \
+    SQL_ARRAY(__VA_ARGS__), sizeof SQL_ARRAY(__VA_ARGS__) / sizeof(struct sql_value)
+#define sql_put(sql, text, ...) sql_put_values(sql, text, SQL_VALUES(__VA_ARGS__))
+#define sql_exec(db, ret_rows, err, text, ...)                                                     \
+    sql_exec_values(db, ret_rows, err, text, SQL_VALUES(__VA_ARGS__))
+#define sql_all(db, columns, take, arg, err, text, ...)                                            \
+    sql_ask_values(db, db_all, columns, take, arg, err, text, SQL_VALUES(__VA_ARGS__))
+#define sql_first(db, columns, take, arg, err, text, ...)                                          \
+    sql_ask_values(db, db_first, columns, take, arg, err, text, SQL_VALUES(__VA_ARGS__))
+#define sql_read(db, columns, take, arg, err, text, ...)                                           \
+    sql_ask_values(db, sql_one, columns, take, arg, err, text, SQL_VALUES(__VA_ARGS__))
+typedef int sql_fetch(struct db *db, const struct buf *sql, unsigned columns, db_take_row *take,
+                      void *arg, struct err *err);
+sql_fetch sql_one; /* db_first, but 0 also if there is a row */
+void sql_put_values(struct buf *sql, const char *text, const struct sql_value *v, size_t count);
+int sql_exec_values(struct db *db, uint64_t *ret_rows, struct err *err, const char *text,
+                    const struct sql_value *v, size_t count) __attribute__((warn_unused_result));
+int sql_ask_values(struct db *db, sql_fetch *fetch, unsigned columns, db_take_row *take, void *arg,
+                   struct err *err, const char *text, const struct sql_value *v, size_t count)
+    __attribute__((warn_unused_result));
+
 /* A copy of a cell on the heap, NUL-terminated; NULL for SQL NULL. *ret_len, unless NULL, is set to
  * its length. */
 char *sql_dup(const struct db_rows *r, unsigned col, size_t *ret_len);

@@ -74,11 +74,9 @@ static const struct right {
 /* 1, 0 if the account lacks a right, or an error. */
 static int may(struct db *db, const char *statement, struct err *err)
 {
-    BUF_LOCAL struct buf sql = BUF_INIT;
     struct err why = {0};
+    int rc = sql_first(db, DB_ANY_COLUMNS, NULL, NULL, &why, SQL_EXPLAIN "?", SQL_PART(statement));
 
-    buf_printf(&sql, SQL_EXPLAIN "%s", statement);
-    int rc = db_first(db, &sql, DB_ANY_COLUMNS, NULL, NULL, &why);
     if (rc == ERR_DENIED)
         return 0;
     return rc < 0 ? err_set(err, rc, "%s", why.text) : 1;

@@ -18,6 +18,8 @@
 #define COMMENT "COMMENT '"
 #define INTERNAL "dq: used by" /* so begins the comment of one that producers do not call */
 #define INSTALL_TRIES 3
+/* An expression; a value: the name. */
+#define GRANT_ON "CONCAT(' ON PROCEDURE `', REPLACE(DATABASE(), '`', '``'), '`.? TO ')"
 
 /* A statement of the script that creates a procedure. */
 struct routine {
@@ -97,14 +99,12 @@ static int is_orphan(struct db *db, const struct routine *r, bool *ret, struct e
 static int find(struct db *db, const struct routine *want, struct found *ret, struct err *err)
 {
     struct found found = {.want = want, .state = MISSING};
-    BUF_LOCAL struct buf sql = BUF_INIT;
     bool orphan = false;
+    int rc = sql_first(db, FOUND_COUNT, take_found, &found, err,
+                       "SELECT ? FROM information_schema.routines WHERE routine_schema = DATABASE()"
+                       " AND routine_type = 'PROCEDURE' AND routine_name = ?",
+                       SQL_PART(COLUMNS_SELECT(FOUND_COLUMNS)), SQL_TEXT(want->name));
 
-    buf_printf(&sql,
-               "SELECT %s FROM information_schema.routines WHERE routine_schema = DATABASE()"
-               " AND routine_type = 'PROCEDURE' AND routine_name = '%s'",
-               COLUMNS_SELECT(FOUND_COLUMNS), want->name);
-    int rc = db_first(db, &sql, FOUND_COUNT, take_found, &found, err);
     if (rc >= 0 && found.state == CURRENT && !found.own)
         rc = is_orphan(db, want, &orphan, err);
     if (orphan)
@@ -142,24 +142,18 @@ static void take_grant(const struct db_rows *r, void *arg)
  * allows it. If this account may not see them, one for any. */
 static int read_grants(struct db *db, const struct routine *r, struct buf *lines, struct err *err)
 {
-    BUF_LOCAL struct buf sql = BUF_INIT;
-    char on[] = "CONCAT(' ON PROCEDURE `', REPLACE(DATABASE(), '`', '``'), '`.";
-
-    buf_printf(&sql,
-               "SELECT CONCAT('GRANT EXECUTE', IF(FIND_IN_SET('Alter Routine', proc_priv), ', ALTER"
-               " ROUTINE', ''), %s%s TO '), QUOTE(user), '@', QUOTE(host),"
-               " IF(FIND_IN_SET('Grant', proc_priv), ' WITH GRANT OPTION', ''))"
-               " FROM mysql.procs_priv WHERE db = DATABASE() AND routine_name = '%s'"
-               " AND routine_type = 'PROCEDURE' AND FIND_IN_SET('Execute', proc_priv)"
-               " AND CONCAT(user, '@', host) <> CURRENT_USER()",
-               on, r->name, r->name);
-    int rc = db_all(db, &sql, COLUMNS_ONE, take_grant, lines, err);
-    if (rc == ERR_DENIED && strncmp(r->comment, INTERNAL, strlen(INTERNAL)) != 0) {
-        buf_reset(&sql);
-        buf_printf(&sql, "SELECT CONCAT('GRANT EXECUTE', %s%s TO '), 'each account that calls it')",
-                   on, r->name);
-        rc = db_all(db, &sql, COLUMNS_ONE, take_grant, lines, err);
-    }
+    int rc = sql_all(db, COLUMNS_ONE, take_grant, lines, err,
+                     "SELECT CONCAT('GRANT EXECUTE', IF(FIND_IN_SET('Alter Routine', proc_priv),"
+                     " ', ALTER ROUTINE', ''), " GRANT_ON ", QUOTE(user), '@', QUOTE(host),"
+                     " IF(FIND_IN_SET('Grant', proc_priv), ' WITH GRANT OPTION', ''))"
+                     " FROM mysql.procs_priv WHERE db = DATABASE() AND routine_name = ?"
+                     " AND routine_type = 'PROCEDURE' AND FIND_IN_SET('Execute', proc_priv)"
+                     " AND CONCAT(user, '@', host) <> CURRENT_USER()",
+                     SQL_PART(r->name), SQL_TEXT(r->name));
+    if (rc == ERR_DENIED && strncmp(r->comment, INTERNAL, strlen(INTERNAL)) != 0)
+        rc = sql_all(db, COLUMNS_ONE, take_grant, lines, err,
+                     "SELECT CONCAT('GRANT EXECUTE', " GRANT_ON ", 'each account that calls it')",
+                     SQL_PART(r->name));
     return rc == ERR_DENIED ? 0 : rc;
 }
 
@@ -183,14 +177,13 @@ static int create(struct db *db, const struct routine *r, bool replace, struct b
                   struct err *err)
 {
     bool at_once = db_is_mariadb(db);
-    BUF_LOCAL struct buf sql = BUF_INIT, grants = BUF_INIT;
+    BUF_LOCAL struct buf grants = BUF_INIT;
 
     int rc = create_plainly(db, r, replace && at_once, err);
     if (rc == ERR_DUPLICATE && replace) {
         rc = read_grants(db, r, &grants, err);
-        buf_printf(&sql, "DROP PROCEDURE IF EXISTS %s", r->name);
         if (rc == 0)
-            rc = db_exec(db, &sql, NULL, err);
+            rc = sql_exec(db, NULL, err, "DROP PROCEDURE IF EXISTS ?", SQL_PART(r->name));
         if (rc == 0) {
             rc = create_plainly(db, r, false, err);
             repeat_grants(db, &grants, rc, lost);
@@ -258,20 +251,18 @@ int routines_install(struct db *db, unsigned *ret_made, struct buf *lost, struct
 /* Whether the account has these rights on the database, or a role that may have them. */
 static int may(struct db *db, const char *rights, unsigned count, bool *ret, struct err *err)
 {
-    BUF_LOCAL struct buf sql = BUF_INIT;
     uint64_t has = 0;
-
-    buf_printf(
-        &sql,
-        "SELECT IF(COALESCE(CURRENT_ROLE(), 'NONE') = 'NONE', COUNT(DISTINCT privilege_type), %u)"
+    int rc = sql_read(
+        db, COLUMNS_ONE, sql_take_u64, &has, err,
+        "SELECT IF(COALESCE(CURRENT_ROLE(), 'NONE') = 'NONE', COUNT(DISTINCT privilege_type), ?)"
         " FROM (SELECT grantee, privilege_type FROM information_schema.user_privileges"
         " UNION ALL SELECT grantee, privilege_type FROM information_schema.schema_privileges"
         " WHERE DATABASE() LIKE table_schema) granted"
-        " WHERE REPLACE(grantee, '''', '') = CURRENT_USER() AND privilege_type IN (%s)",
-        count, rights);
-    int rc = db_first(db, &sql, COLUMNS_ONE, sql_take_u64, &has, err);
+        " WHERE REPLACE(grantee, '''', '') = CURRENT_USER() AND privilege_type IN (?)",
+        SQL_INT(count), SQL_PART(rights));
+
     *ret = has == count;
-    return rc < 0 ? rc : 0;
+    return rc;
 }
 
 /* An account may replace what it has created. */

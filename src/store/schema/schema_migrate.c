@@ -26,21 +26,9 @@
 #define LOCK "GET_LOCK(CONCAT('dq-init-', CRC32(DATABASE())), 2)"
 #define UNLOCK "RELEASE_LOCK(CONCAT('dq-init-', CRC32(DATABASE())))"
 
-/* The first column of the first row as a number, 0 for NULL. 1: there was a row, 0: none. */
-static int query_number(struct db *db, const char *statement, uint64_t *ret, struct err *err)
-{
-    BUF_LOCAL struct buf sql = BUF_INIT;
-
-    buf_str(&sql, statement);
-    return db_first(db, &sql, COLUMNS_ONE, sql_take_u64, ret, err);
-}
-
 static int set_table_wait(struct db *db, unsigned seconds, struct err *err)
 {
-    BUF_LOCAL struct buf sql = BUF_INIT;
-
-    buf_printf(&sql, "SET SESSION lock_wait_timeout = %u", seconds);
-    return db_exec(db, &sql, NULL, err);
+    return sql_exec(db, NULL, err, "SET SESSION lock_wait_timeout = ?", SQL_INT(seconds));
 }
 
 /* Between the tries, what had to wait behind us goes on. */
@@ -131,7 +119,7 @@ static int lock(struct db *db, struct err *err)
     uint64_t got = 0;
 
     for (;;) {
-        int rc = query_number(db, "SELECT " LOCK, &got, err);
+        int rc = sql_first(db, COLUMNS_ONE, sql_take_u64, &got, err, "SELECT " LOCK);
         if (rc < 0)
             return rc;
         if (got)
@@ -148,11 +136,10 @@ static int find_range(struct db *db, struct schema_range *ret, struct err *err)
 {
     uint64_t columns = 0;
 
-    int rc = query_number(
-        db,
+    int rc = sql_first(
+        db, COLUMNS_ONE, sql_take_u64, &columns, err,
         "SELECT COUNT(*) FROM information_schema.columns"
-        " WHERE table_schema = DATABASE() AND table_name = 'dq_meta' AND column_name IN ('name', 'value')",
-        &columns, err);
+        " WHERE table_schema = DATABASE() AND table_name = 'dq_meta' AND column_name IN ('name', 'value')");
     *ret = (struct schema_range){0};
     if (rc < 0)
         return rc;
@@ -183,11 +170,8 @@ static void take_size(const struct db_rows *r, void *arg)
 /* A Galera cluster runs such a statement on all nodes at the same time, and nothing else. */
 static int is_galera(struct db *db, bool *ret, struct err *err)
 {
-    BUF_LOCAL struct buf sql = BUF_INIT;
-
-    buf_str(&sql, "SHOW GLOBAL STATUS LIKE 'wsrep_cluster_size'");
-    int rc = db_first(db, &sql, COLUMNS_SHOW, take_size, ret, err);
-    return rc < 0 ? rc : 0;
+    return sql_read(db, COLUMNS_SHOW, take_size, ret, err,
+                    "SHOW GLOBAL STATUS LIKE 'wsrep_cluster_size'");
 }
 
 /* A statement of a plan, on tables as they are now. false: it is done already. */
@@ -277,7 +261,8 @@ int schema_migrate(struct db *db, void (*done)(const struct schema_migration *m,
     if (rc == 0 && version < schema_latest)
         rc = schema_verify(db, schema_latest, NULL, err);
 out:
-    if (db_connected(db) && query_number(db, "SELECT " UNLOCK, &unlocked, NULL) < 0)
+    if (db_connected(db) &&
+        sql_first(db, COLUMNS_ONE, sql_take_u64, &unlocked, NULL, "SELECT " UNLOCK) < 0)
         db_close(db); /* which frees the lock as well */
     return rc;
 }

@@ -218,11 +218,10 @@ static void compare(const struct shapes *s, struct faults *f)
 
 int schema_verify_seen(struct db *db, const char *table, struct err *err)
 {
-    BUF_LOCAL struct buf sql = BUF_INIT;
     struct err why;
+    int rc = sql_first(db, DB_ANY_COLUMNS, NULL, NULL, &why, SQL_EXPLAIN "SELECT * FROM ?",
+                       SQL_PART(table));
 
-    buf_printf(&sql, SQL_EXPLAIN "SELECT * FROM %s", table);
-    int rc = db_first(db, &sql, DB_ANY_COLUMNS, NULL, NULL, &why);
     if (rc != ERR_DENIED)
         return 0;
     return err_set(

@@ -8,7 +8,7 @@
 
 #include "base/mem.h"
 #include "store/db/columns.h"
-#include "store/db/db_put.h"
+#include "store/row/sql.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -37,33 +37,19 @@ static bool is_ours(const char *name)
            strspn(digits, "0123456789abcdef") == DIGITS;
 }
 
+/* To the heap; NULL for SQL NULL. */
 static void take_text(const struct db_rows *r, void *arg)
 {
     *(char **)arg = mem_strdup(db_text(r, COLUMNS_ONLY, NULL));
 }
 
-/* Reads the only cell of the first row into *ret, on the heap; NULL for SQL NULL or no row. */
-static int query_text(struct db *db, const struct buf *sql, char **ret, struct err *err)
-{
-    char *text = NULL;
-    int rc = db_first(db, sql, COLUMNS_ONE, take_text, &text, err);
-
-    if (rc < 0)
-        return rc;
-    *ret = text;
-    return 0;
-}
-
 int scratch_store_hold(struct db *db, const char *name, struct err *err)
 {
-    BUF_LOCAL struct buf sql = BUF_INIT;
-    MEM_LOCAL char *got = NULL;
+    uint64_t got = 0;
+    int rc = sql_read(db, COLUMNS_ONE, sql_take_u64, &got, err,
+                      "SELECT GET_LOCK(" NAME_LOCK "?)), 0)", SQL_TEXT(name));
 
-    buf_str(&sql, "SELECT GET_LOCK(" NAME_LOCK);
-    db_put_text(&sql, name);
-    buf_str(&sql, ")), 0)");
-    int rc = query_text(db, &sql, &got, err);
-    if (rc == 0 && (!got || strcmp(got, "1")))
+    if (rc == 0 && got != 1)
         rc = err_set(err, ERR_BUSY, "%s: the database %s is in use by another dq bench",
                      db_server(db), name);
     return rc;
@@ -86,16 +72,14 @@ static void add_name(const struct db_rows *r, void *arg)
 
 int scratch_store_list(struct db *db, char ***ret, size_t *ret_count, struct err *err)
 {
-    BUF_LOCAL struct buf sql = BUF_INIT;
     struct names names = {0};
-
-    buf_str(
-        &sql,
+    int rc = sql_all(
+        db, COLUMNS_ONE, add_name, &names, err,
         "SELECT s.schema_name FROM information_schema.schemata s WHERE s.schema_name LIKE 'dq!_bench!_%' ESCAPE '!'"
         " AND IS_FREE_LOCK(" NAME_LOCK
         "s.schema_name))) = 1 AND NOT EXISTS (SELECT 1 FROM information_schema.tables t"
         " WHERE t.table_schema = s.schema_name AND t.table_name NOT LIKE 'dq!_%' ESCAPE '!') ORDER BY s.schema_name");
-    int rc = db_all(db, &sql, COLUMNS_ONE, add_name, &names, err);
+
     if (rc < 0) {
         scratch_store_free_names(names.items, names.count);
         return rc;
@@ -114,23 +98,18 @@ void scratch_store_free_names(char **names, size_t count)
 
 int scratch_store_drop(struct db *db, const char *name, struct err *err)
 {
-    BUF_LOCAL struct buf sql = BUF_INIT;
-
     if (!is_ours(name))
         return err_set(err, ERR_FATAL, "%s is not the name of a scratch database", name);
-    buf_printf(&sql, "DROP DATABASE IF EXISTS `%s`", name);
-    return db_exec(db, &sql, NULL, err);
+    return sql_exec(db, NULL, err, "DROP DATABASE IF EXISTS `?`", SQL_PART(name));
 }
 
 int scratch_store_account(struct db *db, char **ret, struct err *err)
 {
-    BUF_LOCAL struct buf sql = BUF_INIT;
-
-    buf_str(
-        &sql,
+    *ret = NULL;
+    return sql_read(
+        db, COLUMNS_ONE, take_text, ret, err,
         "SELECT CONCAT(QUOTE(LEFT(a.n, CHAR_LENGTH(a.n) - 1 - CHAR_LENGTH(SUBSTRING_INDEX(a.n, '@', -1)))), '@',"
         " QUOTE(SUBSTRING_INDEX(a.n, '@', -1))) FROM (SELECT CURRENT_USER() AS n) a");
-    return query_text(db, &sql, ret, err);
 }
 
 /* ---- an existing database */
@@ -139,30 +118,28 @@ int scratch_store_account(struct db *db, char **ret, struct err *err)
  * or others too. */
 static char *leftovers(struct db *db)
 {
-    BUF_LOCAL struct buf sql = BUF_INIT;
     struct err ignored;
-    MEM_LOCAL char *names = NULL, *mark = NULL;
+    char *names = NULL;
+    int rc = sql_read(db, COLUMNS_ONE, take_text, &names, &ignored,
+                      "SELECT IF(SUM(table_name NOT LIKE 'dq!_%' ESCAPE '!') = 0,"
+                      " GROUP_CONCAT(table_name ORDER BY table_name SEPARATOR ', '), NULL)"
+                      " FROM information_schema.tables WHERE table_schema = DATABASE()");
 
-    buf_str(&sql, "SELECT IF(SUM(table_name NOT LIKE 'dq!_%' ESCAPE '!') = 0,"
-                  " GROUP_CONCAT(table_name ORDER BY table_name SEPARATOR ', '), NULL)"
-                  " FROM information_schema.tables WHERE table_schema = DATABASE()");
-    int rc = query_text(db, &sql, &names, &ignored);
-    buf_reset(&sql);
-    buf_str(&sql, "SELECT 1 FROM dq_meta WHERE name = 'bench'");
-    if (rc == 0 && names)
-        rc = query_text(db, &sql, &mark, &ignored);
-    return rc == 0 && mark ? mem_strdup(names) : NULL;
+    if (rc == 0 && names &&
+        sql_first(db, COLUMNS_ONE, NULL, NULL, &ignored,
+                  "SELECT 1 FROM dq_meta WHERE name = 'bench'") == 1)
+        return names;
+    free(names);
+    return NULL;
 }
 
 int scratch_store_check_empty(struct db *db, struct err *err)
 {
-    BUF_LOCAL struct buf sql = BUF_INIT;
     MEM_LOCAL char *table = NULL, *ours = NULL;
-
-    buf_str(
-        &sql,
+    int rc = sql_read(
+        db, COLUMNS_ONE, take_text, &table, err,
         "SELECT table_name FROM information_schema.tables WHERE table_schema = DATABASE() LIMIT 1");
-    int rc = query_text(db, &sql, &table, err);
+
     if (rc == 0 && table)
         ours = leftovers(db);
     if (rc == 0 && ours)
@@ -172,12 +149,8 @@ int scratch_store_check_empty(struct db *db, struct err *err)
             ours);
     else if (rc == 0 && table)
         rc = err_set(err, ERR_STATE, "it is not empty: it has a table %s", table);
-    buf_reset(&sql);
     /* the server checks the privilege first, even if the table does not exist */
-    buf_str(&sql, "DROP TABLE IF EXISTS dq_bench");
-    if (rc == 0)
-        rc = db_exec(db, &sql, NULL, err);
-    return rc;
+    return rc < 0 ? rc : sql_exec(db, NULL, err, "DROP TABLE IF EXISTS dq_bench");
 }
 
 static void put_table(const struct db_rows *r, void *arg)
@@ -190,47 +163,33 @@ static void put_table(const struct db_rows *r, void *arg)
 
 int scratch_store_drop_tables(struct db *db, struct err *err)
 {
-    BUF_LOCAL struct buf sql = BUF_INIT, drop = BUF_INIT;
+    BUF_LOCAL struct buf drop = BUF_INIT;
+    int rc = sql_all(db, COLUMNS_ONE, put_table, &drop, err,
+                     "SELECT table_name FROM information_schema.tables"
+                     " WHERE table_schema = DATABASE() AND table_name LIKE 'dq!_%' ESCAPE '!'");
 
-    buf_str(&sql, "SELECT table_name FROM information_schema.tables WHERE table_schema = DATABASE()"
-                  " AND table_name LIKE 'dq!_%' ESCAPE '!'");
-    int rc = db_all(db, &sql, COLUMNS_ONE, put_table, &drop, err);
-    if (rc == 0 && drop.len)
-        rc = db_exec(db, &drop, NULL, err);
-    return rc;
+    return rc == 0 && drop.len ? db_exec(db, &drop, NULL, err) : rc;
 }
 
 /* ---- statements to be timed */
 
-/* Runs a statement whose result is ignored. */
-static int query_any(struct db *db, const char *statement, struct err *err)
-{
-    BUF_LOCAL struct buf sql = BUF_INIT;
-
-    buf_str(&sql, statement);
-    int rc = db_first(db, &sql, DB_ANY_COLUMNS, NULL, NULL, err);
-    return rc < 0 ? rc : 0;
-}
-
 int scratch_store_ping(struct db *db, struct err *err)
 {
-    return query_any(db, "SELECT 1", err);
+    return sql_read(db, COLUMNS_ONE, NULL, NULL, err, "SELECT 1");
 }
 
 int scratch_store_analyze(struct db *db, struct err *err)
 {
-    return query_any(db, "ANALYZE NO_WRITE_TO_BINLOG TABLE dq_task", err);
+    return sql_read(db, DB_ANY_COLUMNS, NULL, NULL, err,
+                    "ANALYZE NO_WRITE_TO_BINLOG TABLE dq_task");
 }
 
 int scratch_store_commit(struct db *db, unsigned n, struct err *err)
 {
-    BUF_LOCAL struct buf sql = BUF_INIT;
-
-    buf_printf(
-        &sql,
-        "INSERT INTO dq_meta (name, value) VALUES ('bench', '%u') ON DUPLICATE KEY UPDATE value = '%u'",
-        n, n);
-    return db_exec(db, &sql, NULL, err);
+    return sql_exec(db, NULL, err,
+                    "INSERT INTO dq_meta (name, value) VALUES ('bench', ?)"
+                    " ON DUPLICATE KEY UPDATE value = VALUES(value)",
+                    SQL_INT(n));
 }
 
 /* ---- the server */
@@ -255,16 +214,6 @@ static void take_setting(const struct db_rows *r, void *arg)
         s->connections = number;
 }
 
-/* statement: a SHOW of variables or status. */
-static int read_settings(struct db *db, const char *statement, struct scratch_server *s,
-                         struct err *err)
-{
-    BUF_LOCAL struct buf sql = BUF_INIT;
-
-    buf_str(&sql, statement);
-    return db_all(db, &sql, COLUMNS_SHOW, take_setting, s, err);
-}
-
 int scratch_store_server(struct db *db, const char *tables_of, struct scratch_server *ret,
                          struct err *err)
 {
@@ -273,24 +222,22 @@ int scratch_store_server(struct db *db, const char *tables_of, struct scratch_se
                                .max_connections = -1,
                                .connections = -1,
                                .table_size = -1};
-    BUF_LOCAL struct buf sql = BUF_INIT;
-    MEM_LOCAL char *size = NULL;
-
-    int rc = read_settings(
-        db,
+    uint64_t size = UINT64_MAX;
+    int rc = sql_all(
+        db, COLUMNS_SHOW, take_setting, &s, err,
         "SHOW GLOBAL VARIABLES WHERE Variable_name IN ('innodb_flush_log_at_trx_commit', 'log_bin',"
-        " 'sync_binlog', 'innodb_buffer_pool_size', 'max_connections')",
-        &s, err);
+        " 'sync_binlog', 'innodb_buffer_pool_size', 'max_connections')");
+
     if (rc == 0)
-        rc = read_settings(db, "SHOW GLOBAL STATUS LIKE 'Threads_connected'", &s, err);
-    buf_str(
-        &sql,
-        "SELECT data_length + index_length FROM information_schema.tables WHERE table_name = 'dq_task' AND table_schema = ");
-    db_put_text(&sql, tables_of);
+        rc = sql_all(db, COLUMNS_SHOW, take_setting, &s, err,
+                     "SHOW GLOBAL STATUS LIKE 'Threads_connected'");
     if (rc == 0)
-        rc = query_text(db, &sql, &size, err);
-    if (rc == 0 && size)
-        s.table_size = strtoll(size, NULL, 10);
+        rc = sql_read(db, COLUMNS_ONE, sql_take_u64, &size, err,
+                      "SELECT data_length + index_length FROM information_schema.tables"
+                      " WHERE table_name = 'dq_task' AND table_schema = ?",
+                      SQL_TEXT(tables_of));
+    if (rc == 0 && size < INT64_MAX)
+        s.table_size = (int64_t)size;
     if (rc == 0)
         *ret = s;
     return rc;

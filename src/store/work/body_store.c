@@ -21,74 +21,65 @@ struct asked {
     size_t *sizes; /* filled in, one for each task */
 };
 
-static int take_size(const struct db_rows *r, void *arg, struct err *err)
+static void take_size(const struct db_rows *r, void *arg)
 {
     const struct asked *a = arg;
 
-    (void)err;
     for (size_t i = 0; i < a->count; i++)
         if (a->tasks[i]->id == db_u64(r, SIZE_ID))
             a->sizes[i] = (size_t)db_u64(r, SIZE_BYTES);
-    return 0;
 }
 
-static int take_body(const struct db_rows *r, void *arg, struct err *err)
+static void take_body(const struct db_rows *r, void *arg)
 {
     const struct asked *a = arg;
 
-    (void)err;
     for (size_t i = 0; i < a->count; i++)
         if (a->tasks[i]->id == db_u64(r, BODY_ID) && !a->tasks[i]->body)
             task_read_body(r, BODY_BYTES, a->tasks[i]);
-    return 0;
+}
+
+static void put_select(struct buf *sql, const char *columns, struct task *const *tasks,
+                       size_t count)
+{
+    buf_printf(sql, "SELECT %s FROM dq_task FORCE INDEX (PRIMARY) WHERE id IN (", columns);
+    for (size_t i = 0; i < count; i++) {
+        buf_str(sql, i ? "," : "");
+        buf_u64(sql, tasks[i]->id);
+    }
+    buf_chr(sql, ')');
 }
 
 int body_store_measure(struct db *db, struct task *const *tasks, size_t count, struct err *err)
 {
-    struct buf sql = BUF_INIT;
-    size_t *sizes = mem_alloc((count + 1) * sizeof *sizes);
+    BUF_LOCAL struct buf sql = BUF_INIT;
+    MEM_LOCAL size_t *sizes = mem_alloc((count + 1) * sizeof *sizes);
+    int rc = 0;
 
-    buf_printf(&sql, "SELECT %s FROM dq_task FORCE INDEX (PRIMARY) WHERE id IN (",
-               COLUMNS_SELECT(SIZE_COLUMNS));
-    for (size_t i = 0; i < count; i++) {
-        if (i)
-            buf_chr(&sql, ',');
-        buf_u64(&sql, tasks[i]->id);
-    }
-    buf_chr(&sql, ')');
+    put_select(&sql, COLUMNS_SELECT(SIZE_COLUMNS), tasks, count);
     for (size_t i = 0; i < count; i++)
         sizes[i] = SIZE_MAX;
-    int rc =
-        count ? db_each(db, &sql, SIZE_COUNT, take_size, &(struct asked){tasks, count, sizes}, err)
-              : 0;
+    if (count)
+        rc = db_all(db, &sql, SIZE_COUNT, take_size, &(struct asked){tasks, count, sizes}, err);
     for (size_t i = 0; rc == 0 && i < count; i++)
         tasks[i]->body_size = sizes[i];
-    free(sizes);
-    buf_done(&sql);
     return rc;
 }
 
 int body_store_load(struct db *db, struct task *const *tasks, size_t count, size_t max_bytes,
                     size_t *ret_loaded, struct err *err)
 {
-    struct buf sql = BUF_INIT;
+    BUF_LOCAL struct buf sql = BUF_INIT;
     size_t n = 0, bytes = 0, loaded = 0;
+    int rc = 0;
 
-    buf_printf(&sql, "SELECT %s FROM dq_task FORCE INDEX (PRIMARY) WHERE id IN (",
-               COLUMNS_SELECT(BODY_COLUMNS));
     for (; n < count && (n == 0 || (bytes <= max_bytes && /* the first body_size may be SIZE_MAX */
                                     tasks[n]->body_size <= max_bytes - bytes));
-         n++) {
-        if (n)
-            buf_chr(&sql, ',');
-        buf_u64(&sql, tasks[n]->id);
+         n++)
         bytes += tasks[n]->body_size;
-    }
-    buf_chr(&sql, ')');
-    int rc =
-        n ? db_each_streamed(db, &sql, BODY_COUNT, take_body, &(struct asked){tasks, n, NULL}, err)
-          : 0;
-    buf_done(&sql);
+    put_select(&sql, COLUMNS_SELECT(BODY_COLUMNS), tasks, n);
+    if (n)
+        rc = db_all_streamed(db, &sql, BODY_COUNT, take_body, &(struct asked){tasks, n, NULL}, err);
     if (rc < 0)
         return rc;
     while (loaded < n && tasks[loaded]->body)

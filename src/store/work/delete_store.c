@@ -12,7 +12,7 @@
 static int delete_rows(struct db *db, const struct claim_ref *refs, size_t count,
                        struct event_act *act, size_t *ret_deleted, struct err *err)
 {
-    struct buf sql = BUF_INIT;
+    BUF_LOCAL struct buf sql = BUF_INIT;
     uint64_t rows = 0;
 
     int rc = db_begin(db, err);
@@ -38,7 +38,6 @@ static int delete_rows(struct db *db, const struct claim_ref *refs, size_t count
     rc = db_end(db, rc, err);
     if (rc == 0)
         *ret_deleted = (size_t)rows;
-    buf_done(&sql);
     return rc;
 }
 
@@ -60,7 +59,7 @@ static uint64_t deleting_id(const void *arg, size_t i)
 static int delete_some(void *arg, const size_t *at, size_t n, struct err *err)
 {
     struct deleting *w = arg;
-    struct buf sql = BUF_INIT;
+    BUF_LOCAL struct buf sql = BUF_INIT;
     struct claim_ref refs[ROWS_STEP], left[ROWS_STEP];
     size_t count = 0, deleted = 0;
     bool lost = false;
@@ -83,7 +82,6 @@ static int delete_some(void *arg, const size_t *at, size_t n, struct err *err)
             rc = claim_ref_read(w->db, &sql, left, n, &count, err);
         db_latest_end(w->db);
         deleted = n - count;
-        buf_done(&sql);
     }
     w->lost |= lost;
     if (rc == 0)

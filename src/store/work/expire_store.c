@@ -5,7 +5,6 @@
  */
 #include "store/work/expire_store.h"
 #include "store/db/columns.h"
-#include "store/db/db_put.h"
 #include "store/row/claim_ref.h"
 #include "store/row/sql.h"
 #include "store/work/follow_up.h"
@@ -48,7 +47,7 @@ static int see(const struct db_rows *r, void *arg, struct err *err)
 static int find_expired(struct expiring *x, size_t rows, const struct peek_floor *floor,
                         struct err *err)
 {
-    struct buf sql = BUF_INIT;
+    BUF_LOCAL struct buf sql = BUF_INIT;
 
     buf_printf(&sql, "SELECT %s, ", COLUMNS_SELECT(SEEN_COLUMNS));
     sql_put_expires(&sql, "", x->ask->expires_ms);
@@ -63,9 +62,7 @@ static int find_expired(struct expiring *x, size_t rows, const struct peek_floor
         sql_put_ids(&sql, "id", x->ask->aside, x->ask->aside_count);
     }
     buf_printf(&sql, " ORDER BY " SQL_DUE_ORDER("", "") " LIMIT %zu", rows);
-    int rc = db_each(x->db, &sql, SEEN_COUNT, see, x, err);
-    buf_done(&sql);
-    return rc;
+    return db_each(x->db, &sql, SEEN_COUNT, see, x, err);
 }
 
 static uint64_t expiring_id(const void *arg, size_t i)
@@ -79,7 +76,7 @@ static int expire_rows(void *arg, const size_t *at, size_t n, struct err *err)
     struct expiring *x = arg;
     struct claim_ref refs[ROWS_STEP];
     struct follow_up wanted[ROWS_STEP];
-    struct buf sql = BUF_INIT;
+    BUF_LOCAL struct buf sql = BUF_INIT;
     uint64_t rows = 0;
     const bool follow = x->ask->on_failed;
     int rc = follow ? db_begin(x->db, err) : 0;
@@ -110,7 +107,6 @@ static int expire_rows(void *arg, const size_t *at, size_t n, struct err *err)
     if (follow)
         rc = db_end(x->db, rc, err);
     x->cancelled += rc < 0 ? 0 : rows;
-    buf_done(&sql);
     return rc;
 }
 

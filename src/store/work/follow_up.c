@@ -71,18 +71,16 @@ static char *put_failed(const struct db_rows *r, size_t *ret_size)
     return buf_take(&b);
 }
 
-static int add_failed(const struct db_rows *r, void *arg, struct err *err)
+static void add_failed(const struct db_rows *r, void *arg)
 {
     struct following *f = arg;
     struct task_new *t = &f->tasks[f->found++];
     uint64_t id = db_u64(r, CLAIM_REF_ID);
 
-    (void)err;
     t->tag = tag_for(f, id);
     t->key = mem_printf("failed-%" PRIu64 "-%" PRIu64, id, db_u64(r, CLAIM_REF_VERSION));
     t->body = put_failed(r, &t->body_size);
     t->expected_at = TASK_TIME_NONE;
-    return 0;
 }
 
 int follow_up_add(struct db *db, const struct follow_up *wanted, size_t count,
@@ -90,7 +88,7 @@ int follow_up_add(struct db *db, const struct follow_up *wanted, size_t count,
 {
     struct following f = {.wanted = wanted};
     struct claim_ref refs[ROWS_STEP];
-    struct buf sql = BUF_INIT;
+    BUF_LOCAL struct buf sql = BUF_INIT;
     size_t n = 0;
 
     for (size_t i = 0; i < count; i++)
@@ -106,22 +104,20 @@ int follow_up_add(struct db *db, const struct follow_up *wanted, size_t count,
     buf_str(&sql, " AND COALESCE(task_key, '') NOT REGEXP '^failed-[0-9]+-[0-9]+$' AND ");
     claim_ref_put(&sql, "", refs, n);
     f.tasks = mem_zero(n, sizeof *f.tasks);
-    int rc = db_each(db, &sql, FAILED_COUNT, add_failed, &f, err);
+    int rc = db_all(db, &sql, FAILED_COUNT, add_failed, &f, err);
     for (size_t at = 0; rc == 0 && at < f.found;) {
-        struct db_statement st = DB_STATEMENT_INIT;
+        LOCAL_BY(db_statement_done) struct db_statement st = DB_STATEMENT_INIT;
 
         task_new_put_insert(&st.sql, TASK_NEW_KEY);
         at += task_new_put_many(&st, f.tasks + at, f.found - at, TASK_NEW_KEY, NULL,
                                 SETTLEMENT_PACKET_LEAST - 4096);
         buf_str(&st.sql, TASK_NEW_KEEP);
         rc = db_statement_exec(db, &st, NULL, err);
-        db_statement_done(&st);
     }
     for (size_t i = 0; i < f.found; i++) {
         free((char *)f.tasks[i].key);
         free((void *)f.tasks[i].body);
     }
     free(f.tasks);
-    buf_done(&sql);
     return rc < 0 ? rc : (int)f.found;
 }

@@ -33,18 +33,16 @@ struct answer {
     uint64_t id;
 };
 
-static int take_tag(const struct db_rows *r, void *arg, struct err *err)
+static void take_tag(const struct db_rows *r, void *arg)
 {
     struct answer *a = arg;
     struct peek *p = &a->peek;
 
-    (void)err;
     MEM_ROOM(p->tags, p->count, p->cap);
     p->now_us = sql_now_us(r, PEEK_NOW);
     p->tags[p->count++] = (struct peek_tag){sql_dup_tag(r, PEEK_TAG), sql_due(r, PEEK_NEXT)};
     if (a->with_id && db_u64(r, NEWS_ID) > a->id)
         a->id = db_u64(r, NEWS_ID);
-    return 0;
 }
 
 /* id NULL: the result has none. */
@@ -53,7 +51,7 @@ static int read_peek(struct db *db, const struct buf *sql, unsigned columns, str
 {
     struct answer a = {.with_id = id, .id = id ? *id : 0};
 
-    int rc = db_each(db, sql, columns, take_tag, &a, err);
+    int rc = db_all(db, sql, columns, take_tag, &a, err);
     if (rc < 0) {
         peek_store_done(&a.peek);
         return rc;
@@ -79,26 +77,22 @@ void peek_store_put_all(struct buf *sql, int64_t limit_ms)
 
 int peek_store_all(struct db *db, int64_t limit_ms, struct peek *p, struct err *err)
 {
-    struct buf sql = BUF_INIT;
+    BUF_LOCAL struct buf sql = BUF_INIT;
 
     peek_store_put_all(&sql, limit_ms);
-    int rc = read_peek(db, &sql, PEEK_COUNT, p, NULL, err);
-    buf_done(&sql);
-    return rc;
+    return read_peek(db, &sql, PEEK_COUNT, p, NULL, err);
 }
 
 int peek_store_news(struct db *db, uint64_t *id, struct peek *p, struct err *err)
 {
-    struct buf sql = BUF_INIT;
+    BUF_LOCAL struct buf sql = BUF_INIT;
 
     buf_printf(&sql,
                "SELECT %s FROM (SELECT id, status, tag, expected_time FROM dq_task"
                " FORCE INDEX (PRIMARY) WHERE id > %" PRIu64
                " ORDER BY id DESC LIMIT %d) n WHERE status = %d GROUP BY tag",
                COLUMNS_SELECT(NEWS_COLUMNS), *id, PEEK_NEWS_MOST, TASK_PENDING);
-    int rc = read_peek(db, &sql, NEWS_COUNT, p, id, err);
-    buf_done(&sql);
-    return rc;
+    return read_peek(db, &sql, NEWS_COUNT, p, id, err);
 }
 
 void peek_store_put_floor(struct buf *sql, const struct peek_floor *floor)
@@ -129,12 +123,11 @@ void peek_store_put_next(struct buf *sql, const char *tag, const struct peek_flo
 int peek_store_next(struct db *db, const char *tag, const struct peek_floor *floor,
                     int64_t *ret_now_us, int64_t *ret_next_at, struct err *err)
 {
-    struct buf sql = BUF_INIT;
+    BUF_LOCAL struct buf sql = BUF_INIT;
     struct next next = {0, TASK_TIME_NONE};
 
     peek_store_put_next(&sql, tag, floor);
     int rc = db_first(db, &sql, NEXT_COUNT, take_next, &next, err);
-    buf_done(&sql);
     if (rc < 0)
         return rc;
     *ret_now_us = next.now_us;

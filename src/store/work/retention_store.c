@@ -23,14 +23,12 @@ struct old_tags {
     size_t count;
 };
 
-static int add_tag(const struct db_rows *r, void *arg, struct err *err)
+static void add_tag(const struct db_rows *r, void *arg)
 {
     struct old_tags *tags = arg;
 
-    (void)err;
     tags->items = mem_resize(tags->items, tags->count + 1, sizeof *tags->items);
     tags->items[tags->count++] = sql_dup_tag(r, COLUMNS_ONLY);
-    return 0;
 }
 
 /* Finds the tags that have a finished task due before the limit, with a loose index scan as in
@@ -38,17 +36,11 @@ static int add_tag(const struct db_rows *r, void *arg, struct err *err)
 static int find_tags(struct db *db, enum task_status status, int64_t age_ms, struct old_tags *ret,
                      struct err *err)
 {
-    struct buf sql = BUF_INIT;
-
-    buf_printf(
-        &sql,
+    return sql_all(
+        db, COLUMNS_ONE, add_tag, ret, err,
         "SELECT tag FROM (SELECT tag, MIN(expected_time) AS first FROM dq_task FORCE INDEX (due)"
-        " WHERE status > %d AND status < %d GROUP BY status, tag) w WHERE first < ",
-        (int)status - 1, (int)status + 1);
-    sql_put_from_now(&sql, -age_ms);
-    int rc = db_each(db, &sql, COLUMNS_ONE, add_tag, ret, err);
-    buf_done(&sql);
-    return rc;
+        " WHERE status > ? AND status < ? GROUP BY status, tag) w WHERE first < ?",
+        SQL_INT((int)status - 1), SQL_INT((int)status + 1), SQL_FROM_NOW(-age_ms));
 }
 
 #define OLD_COLUMNS(X) CLAIM_REF_COLUMNS(X) X(OLD_DUE, "expected_time") X(OLD_SIZE, "body_size")
@@ -80,22 +72,18 @@ static int add_old(const struct db_rows *r, void *arg, struct err *err)
 static int old_rows(struct db *db, enum task_status status, const char *tag, int64_t age_ms,
                     const struct peek_floor *floor, size_t limit, struct step *ret, struct err *err)
 {
-    struct buf sql = BUF_INIT;
+    BUF_LOCAL struct buf sql = BUF_INIT;
 
-    buf_printf(&sql, "SELECT %s FROM dq_task c FORCE INDEX (due) WHERE status = %d AND tag = ",
-               COLUMNS_SELECT(OLD_COLUMNS), (int)status);
-    sql_put_tag(&sql, tag);
+    sql_put(&sql, "SELECT ? FROM dq_task c FORCE INDEX (due) WHERE status = ? AND tag = ?",
+            SQL_PART(COLUMNS_SELECT(OLD_COLUMNS)), SQL_INT(status), SQL_TAG(tag));
     peek_store_put_floor(&sql, floor);
-    buf_str(&sql, " AND expected_time < ");
-    sql_put_from_now(&sql, -age_ms);
-    buf_str(&sql, " AND COALESCE(finish_time, expected_time) < ");
-    sql_put_from_now(&sql, -age_ms);
-    buf_printf(&sql, " ORDER BY " SQL_DUE_ORDER("", "") " LIMIT %zu", limit);
+    sql_put(&sql,
+            " AND expected_time < ? AND COALESCE(finish_time, expected_time) < ?"
+            " ORDER BY " SQL_DUE_ORDER("", "") " LIMIT ?",
+            SQL_FROM_NOW(-age_ms), SQL_FROM_NOW(-age_ms), SQL_ID(limit));
     ret->count = ret->bytes = 0;
     ret->cut = false;
-    int rc = db_each(db, &sql, OLD_COUNT, add_old, ret, err);
-    buf_done(&sql);
-    return rc < 0 ? rc : 0;
+    return db_each(db, &sql, OLD_COUNT, add_old, ret, err);
 }
 
 /* Where the search goes on; a place in a tag that has no old tasks any more is dropped. */

@@ -6,7 +6,6 @@
 #include "base/mem.h"
 #include "base/when.h"
 #include "store/db/columns.h"
-#include "store/db/db_put.h"
 #include "store/db/db_session.h"
 #include "store/db/db_statement.h"
 #include "store/fleet/attempt_store.h"
@@ -17,7 +16,6 @@
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 #include <sys/param.h>
 
 #define SCHEDULES_MOST 500 /* read at once, and changed in a transaction */
@@ -57,12 +55,11 @@ struct deciding {
     int64_t until; /* steady clock: then parts that fail are not divided any more; 0: none has */
 };
 
-static int take_due(const struct db_rows *r, void *arg, struct err *err)
+static void take_due(const struct db_rows *r, void *arg)
 {
     struct deciding *d = arg;
     const unsigned at = d->columns;
 
-    (void)err;
     MEM_ROOM(d->due, d->count, d->cap);
     struct due *x = &d->due[d->count++];
     *x = (struct due){.now_at = db_time(r, at + LAST_NOW)};
@@ -75,24 +72,20 @@ static int take_due(const struct db_rows *r, void *arg, struct err *err)
                    : status == TASK_RUNNING             ? SLOT_RUNS
                    : x->last.ended_at == TASK_TIME_NONE ? SLOT_NO_RUN
                                                         : SLOT_ENDED;
-    return 0;
 }
 
 static int read_due(struct deciding *d, struct err *err)
 {
-    struct buf sql = BUF_INIT;
+    BUF_LOCAL struct buf sql = BUF_INIT;
 
     buf_str(&sql, "SELECT ");
     d->columns = schedule_row_put_columns(&sql, true);
-    buf_printf(&sql,
-               ", %s FROM (SELECT * FROM dq_schedule FORCE INDEX (next_slot) WHERE next_slot <= ",
-               COLUMNS_SELECT(LAST_COLUMNS));
-    sql_put_from_now(&sql, SLOT_AHEAD_MS);
-    buf_printf(&sql, " ORDER BY next_slot LIMIT %d) c" SCHEDULE_ROW_JOIN_RUNS " ORDER BY c.name",
-               SCHEDULES_MOST);
-    int rc = db_each(d->db, &sql, d->columns + LAST_COUNT, take_due, d, err);
-    buf_done(&sql);
-    return rc;
+    sql_put(&sql,
+            ", ? FROM (SELECT * FROM dq_schedule FORCE INDEX (next_slot) WHERE next_slot <= ?"
+            " ORDER BY next_slot LIMIT ?) c" SCHEDULE_ROW_JOIN_RUNS " ORDER BY c.name",
+            SQL_PART(COLUMNS_SELECT(LAST_COLUMNS)), SQL_FROM_NOW(SLOT_AHEAD_MS),
+            SQL_INT(SCHEDULES_MOST));
+    return db_all(d->db, &sql, d->columns + LAST_COUNT, take_due, d, err);
 }
 
 static void note_fault(struct deciding *d, const struct due *x, const struct err *err)
@@ -146,55 +139,50 @@ static bool plan(struct deciding *d, struct due *x)
 /* 1: all were at their versions. */
 static int move_next(struct db *db, struct due *const *x, size_t n, struct err *err)
 {
-    struct buf sql = BUF_INIT;
+    BUF_LOCAL struct buf sql = BUF_INIT;
     uint64_t rows = 0;
 
     buf_str(&sql, "UPDATE (");
     for (size_t i = 0; i < n; i++) {
         const struct slot_plan *p = &x[i]->plan;
 
-        buf_str(&sql, i ? " UNION ALL SELECT " : "SELECT ");
-        db_put_text(&sql, x[i]->schedule.name);
-        buf_printf(&sql, i ? ",%" PRIu64 "," : " AS name,%" PRIu64 " AS version,",
-                   x[i]->schedule.version);
-        db_put_time(&sql, p->next_at);
-        buf_str(&sql, i ? "," : " AS next_at,");
-        db_put_time(&sql, p->last_at);
-        buf_printf(&sql, i ? ",%" PRIu32 "," : " AS last_at,%" PRIu32 " AS missed,", p->missed);
-        buf_printf(&sql, i ? "%" PRIu64 : "%" PRIu64 " AS digest",
-                   timetable_zone_digest(x[i]->timetable));
+        sql_put(
+            &sql,
+            i ? " UNION ALL SELECT ?,?,?,?,?,?"
+              : "SELECT ? AS name,? AS version,? AS next_at,? AS last_at,? AS missed,? AS digest",
+            SQL_TEXT(x[i]->schedule.name), SQL_ID(x[i]->schedule.version), SQL_TIME(p->next_at),
+            SQL_TIME(p->last_at), SQL_INT(p->missed),
+            SQL_ID(timetable_zone_digest(x[i]->timetable)));
     }
-    buf_str(&sql, ") d STRAIGHT_JOIN dq_schedule c ON c.name = d.name AND c.version = d.version"
-                  " SET c.next_slot = d.next_at, c.last_slot = COALESCE(d.last_at, c.last_slot),"
-                  " c.missed = d.missed, c.version = c.version + 1, c.zone_digest = d.digest,"
-                  " c.zone_version = ");
-    db_put_text(&sql, timetable_zone_version());
+    sql_put(&sql,
+            ") d STRAIGHT_JOIN dq_schedule c ON c.name = d.name AND c.version = d.version"
+            " SET c.next_slot = d.next_at, c.last_slot = COALESCE(d.last_at, c.last_slot),"
+            " c.missed = d.missed, c.version = c.version + 1, c.zone_digest = d.digest,"
+            " c.zone_version = ?",
+            SQL_TEXT(timetable_zone_version()));
     int rc = db_exec(db, &sql, &rows, err);
-    buf_done(&sql);
     return rc < 0 ? rc : rows == n;
 }
 
-/* Its last run, unless that has ended meanwhile: the row is locked from here on. */
-/* Its version may have moved since it was read: it may have been claimed meanwhile. */
+/* Its last run, unless that has ended meanwhile: the row is locked from here on. Its version may
+ * have moved since it was read: it may have been claimed. */
 static int cancel_last(struct db *db, const struct claim_ref *read, struct err *err)
 {
     BUF_LOCAL struct buf sql = BUF_INIT;
     struct claim_ref ref = *read;
     uint64_t status = TASK_STATUS_UNKNOWN;
+    int rc = sql_first(db, COLUMNS_ONE, sql_take_u64, &ref.version, err,
+                       "SELECT version FROM dq_task WHERE id = ? FOR UPDATE", SQL_ID(ref.id));
 
-    buf_printf(&sql, "SELECT version FROM dq_task WHERE id = %" PRIu64 " FOR UPDATE", ref.id);
-    int rc = db_first(db, &sql, COLUMNS_ONE, sql_take_u64, &ref.version, err);
-    buf_reset(&sql);
-    buf_printf(&sql, "SELECT status FROM dq_task WHERE id = %" PRIu64, ref.id);
     if (rc > 0)
-        rc = db_first(db, &sql, COLUMNS_ONE, sql_take_u64, &status, err);
+        rc = sql_first(db, COLUMNS_ONE, sql_take_u64, &status, err,
+                       "SELECT status FROM dq_task WHERE id = ?", SQL_ID(ref.id));
     if (rc > 0 && status == TASK_RUNNING) {
         rc = attempt_store_drop_stale(db, &ref, 1, err);
         if (rc == 0)
             rc = attempt_store_add_running(db, &ref, 1, OUTCOME_CANCELLED, err);
     }
     if (rc >= 0) {
-        buf_reset(&sql);
         buf_str(&sql, "UPDATE dq_task FORCE INDEX (PRIMARY) SET ");
         sql_put_transition(&sql, "", TASK_CANCEL, NULL);
         buf_str(&sql, " WHERE ");
@@ -265,31 +253,22 @@ static int add_tasks(struct db *db, const struct adding *a, struct err *err)
 static void put_slot(struct buf *sql, const char *name, const struct slot_act *act,
                      const char *error)
 {
-    buf_str(sql, sql->len ? ",(" : SLOTS_HEAD "(");
-    db_put_text(sql, name);
-    buf_chr(sql, ',');
-    db_put_time(sql, act->at);
-    buf_printf(sql, ",%" PRIu32 ",%d,%" PRIu32 ",UTC_TIMESTAMP(3),%s,LEFT(", act->slots,
-               (int)act->decision, act->missed, slot_runs(act->decision) ? "1" : "NULL");
-    db_put_text(sql, error);
-    buf_str(sql, ",255))");
+    sql_put(sql, "?(?,?,?,?,?,UTC_TIMESTAMP(3),?,LEFT(?,255))",
+            SQL_PART(sql->len ? "," : SLOTS_HEAD), SQL_TEXT(name), SQL_TIME(act->at),
+            SQL_INT(act->slots), SQL_INT(act->decision), SQL_INT(act->missed),
+            SQL_PART(slot_runs(act->decision) ? "1" : "NULL"), SQL_TEXT(error));
 }
 
 static int record_slots(struct db *db, struct due *const *x, size_t n, const char *error,
                         struct err *err)
 {
-    struct buf sql = BUF_INIT;
-    int rc = 0;
+    BUF_LOCAL struct buf sql = BUF_INIT;
 
     for (size_t i = 0; i < n; i++)
         for (size_t k = 0; k < x[i]->plan.count; k++)
             put_slot(&sql, x[i]->schedule.name, &x[i]->plan.acts[k], error);
-    if (sql.len) {
-        buf_str(&sql, SLOTS_TAIL);
-        rc = db_exec(db, &sql, NULL, err);
-    }
-    buf_done(&sql);
-    return rc;
+    buf_str(&sql, sql.len ? SLOTS_TAIL : "");
+    return sql.len ? db_exec(db, &sql, NULL, err) : 0;
 }
 
 static void adding_done(struct adding *a)
@@ -420,16 +399,14 @@ static int decide_all(struct deciding *d, struct err *err)
 /* from_ms: when read_due began, steady clock. A slot that has come meanwhile is looked at next. */
 static int read_next(struct deciding *d, int64_t from_ms, struct err *err)
 {
-    struct buf sql = BUF_INIT;
     int64_t at = TASK_TIME_NONE;
+    int rc = sql_read(d->db, COLUMNS_ONE, sql_take_time, &at, err,
+                      "SELECT MIN(next_slot) FROM dq_schedule WHERE next_slot > ?",
+                      SQL_FROM_NOW(SLOT_AHEAD_MS - (when_steady() - from_ms)));
 
-    buf_str(&sql, "SELECT MIN(next_slot) FROM dq_schedule WHERE next_slot > ");
-    sql_put_from_now(&sql, SLOT_AHEAD_MS - (when_steady() - from_ms));
-    int rc = db_first(d->db, &sql, COLUMNS_ONE, sql_take_time, &at, err);
-    buf_done(&sql);
     if (at != TASK_TIME_NONE)
         look_at(d->done, at - SLOT_AHEAD_MS);
-    return rc < 0 ? rc : 0;
+    return rc;
 }
 
 int slot_store_decide(struct db *db, struct slot_store_done *ret, struct err *err)
@@ -456,27 +433,25 @@ int slot_store_decide(struct db *db, struct slot_store_done *ret, struct err *er
 
 /* ---- what follows */
 
+#define OPEN_TASK SCHEDULE_ROW_TASK("s.name", "s.slot")
+
 /* An INSERT that meets all its rows: unlike an UPDATE with a join, it locks no row of dq_task. */
 int slot_store_harvest(struct db *db, bool *ret_more, struct err *err)
 {
-    struct buf sql = BUF_INIT;
+    BUF_LOCAL struct buf finished = BUF_INIT;
     uint64_t rows = 0;
 
-    buf_printf(
-        &sql,
+    sql_put_statuses(&finished, "t.", TASK_FINISHED);
+    int rc = sql_exec(
+        db, &rows, err,
         "INSERT INTO dq_slot (name, slot, decision, decide_time, task_id, start_time, finish_time, result, exit_code, error)"
         " SELECT s.name, s.slot, s.decision, s.decide_time, t.id, t.execution_time, t.finish_time,"
         " t.status, t.exit_code, LEFT(t.error_stack, 255) FROM dq_slot s FORCE INDEX (is_open) LEFT JOIN dq_task t"
-        " ON t.id = " SCHEDULE_ROW_TASK("s.name",
-                                        "s.slot") " WHERE s.is_open = 1 AND (t.id IS NULL OR ");
-    sql_put_statuses(&sql, "t.", TASK_FINISHED);
-    buf_printf(
-        &sql,
-        ") LIMIT %d ON DUPLICATE KEY UPDATE is_open = NULL, task_id = VALUES(task_id), start_time = VALUES(start_time),"
-        " finish_time = VALUES(finish_time), result = VALUES(result), exit_code = VALUES(exit_code), error = VALUES(error)",
-        HARVEST_MOST);
-    int rc = db_exec(db, &sql, &rows, err);
-    buf_done(&sql);
+        " ON t.id = " OPEN_TASK " WHERE s.is_open = 1 AND (t.id IS NULL OR ?)"
+        " LIMIT ? ON DUPLICATE KEY UPDATE is_open = NULL, task_id = VALUES(task_id),"
+        " start_time = VALUES(start_time), finish_time = VALUES(finish_time),"
+        " result = VALUES(result), exit_code = VALUES(exit_code), error = VALUES(error)",
+        SQL_PART(finished.data), SQL_INT(HARVEST_MOST));
     *ret_more = rows >= 2 * HARVEST_MOST; /* each that is changed counts twice */
     return rc;
 }
@@ -485,39 +460,32 @@ int slot_store_reopen(struct db *db, const struct claim_ref *refs, size_t count,
 {
     BUF_LOCAL struct buf sql = BUF_INIT;
 
-    buf_printf(
+    sql_put(
         &sql,
         "UPDATE dq_task t JOIN dq_slot s ON s.name = SUBSTRING_INDEX(t.task_key, '@', 1) AND s.slot ="
-        " CAST(IF(t.missed_slots IS NOT NULL AND t.task_key LIKE '%%@____-__-__T__:__:__%%Z',"
+        " CAST(IF(t.missed_slots IS NOT NULL AND t.task_key LIKE '%@____-__-__T__:__:__%Z',"
         " REPLACE(REPLACE(SUBSTRING_INDEX(t.task_key, '@', -1), 'T', ' '), 'Z', ''), NULL) AS DATETIME(3))"
-        " SET s.is_open = 1 WHERE t.missed_slots IS NOT NULL AND t.status = %d AND t.id IN (",
-        TASK_PENDING);
-    for (size_t i = 0; i < count; i++)
-        buf_printf(&sql, "%s%" PRIu64, i ? "," : "", refs[i].id);
-    buf_chr(&sql, ')');
+        " SET s.is_open = 1 WHERE t.missed_slots IS NOT NULL AND t.status = ? AND ",
+        SQL_INT(TASK_PENDING));
+    claim_ref_put_ids(&sql, "t.id", refs, count);
     return db_exec(db, &sql, NULL, err);
 }
 
 /* Most of the time none is that old, and nothing is written. */
 int slot_store_expire(struct db *db, size_t limit, size_t *ret_deleted, struct err *err)
 {
-    struct buf sql = BUF_INIT, where = BUF_INIT;
+    BUF_LOCAL struct buf where = BUF_INIT;
     uint64_t rows = 0;
 
-    buf_str(&where, " FROM dq_slot WHERE is_open IS NULL AND decide_time < ");
-    sql_put_from_now(&where, -KEPT_MS);
     /* dq check --schedules asks how the last run ended */
-    buf_str(&where, " AND NOT EXISTS (SELECT 1 FROM dq_schedule c WHERE c.name = dq_slot.name"
-                    " AND c.last_slot = dq_slot.slot)");
-    buf_printf(&sql, "SELECT 1%s LIMIT 1", where.data);
-    int rc = db_first(db, &sql, COLUMNS_ONE, NULL, NULL, err);
-    if (rc == 1) {
-        buf_reset(&sql);
-        buf_printf(&sql, "DELETE%s ORDER BY decide_time LIMIT %zu", where.data, limit);
-        rc = db_exec(db, &sql, &rows, err);
-    }
-    buf_done(&where);
-    buf_done(&sql);
+    sql_put(&where,
+            " FROM dq_slot WHERE is_open IS NULL AND decide_time < ? AND NOT EXISTS (SELECT 1"
+            " FROM dq_schedule c WHERE c.name = dq_slot.name AND c.last_slot = dq_slot.slot)",
+            SQL_FROM_NOW(-KEPT_MS));
+    int rc = sql_first(db, COLUMNS_ONE, NULL, NULL, err, "SELECT 1? LIMIT 1", SQL_PART(where.data));
+    if (rc == 1)
+        rc = sql_exec(db, &rows, err, "DELETE? ORDER BY decide_time LIMIT ?", SQL_PART(where.data),
+                      SQL_ID(limit));
     if (rc == 0)
         *ret_deleted = (size_t)rows;
     return rc;
