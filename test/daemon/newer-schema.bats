@@ -80,7 +80,7 @@ this dq is made for $OURS: upgrade dq" ]]
 @test "tables that are being restored end a pass with 69; a resident dqd waits for them; missing ones are 78" {
     write_handlers <<<'handlers: {t: {run: "true"}}'
     id=$(dq -q add t)
-    sql 'CREATE TABLE meta AS SELECT * FROM dq_meta; DELETE FROM dq_meta'
+    sql 'CREATE TABLE meta LIKE dq_meta; INSERT INTO meta SELECT * FROM dq_meta; DELETE FROM dq_meta'
     run dqd --once
     [ "$status" -eq 69 ]
     [[ $output == *': dq_meta lacks the schema'* && $output == *'run dq init' ]]

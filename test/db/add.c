@@ -428,6 +428,30 @@ static void an_add_that_waits_for_a_key_keeps_no_other_waiting(void **state)
     db_free(other);
 }
 
+static void *hold_next_id(void *arg)
+{
+    run(arg, "INSERT INTO dq_task (tag, expected_time, create_time, message_body)"
+             " SELECT 'x', UTC_TIMESTAMP(3), UTC_TIMESTAMP(3), '' FROM"
+             " (SELECT 1 UNION SELECT 2 UNION SELECT 3) n WHERE SLEEP(0.3) = 0");
+    return NULL;
+}
+
+/* MariaDB keeps its lock on the next id from the first row to the last. */
+static void an_add_with_a_key_outlasts_a_lock_on_the_next_id(void **state)
+{
+    struct db *application = harness_db();
+    pthread_t thread;
+    (void)state;
+    assert_int_equal(pthread_create(&thread, NULL, hold_next_id, application), 0);
+    for (int i = 0; !number(db, "SELECT COUNT(*) FROM dq_task WHERE tag = 'x'"); i++) {
+        char key[16];
+        snprintf(key, sizeof key, "%d", i);
+        ok(add_key(key, "", KEY_ERROR));
+    }
+    pthread_join(thread, NULL);
+    db_free(application);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -444,6 +468,7 @@ int main(void)
         cmocka_unit_test_setup(a_lost_commit_stores_the_batch_once, harness_setup),
         cmocka_unit_test_setup(an_add_whose_every_try_is_lost, harness_setup),
         cmocka_unit_test_setup(an_add_that_waits_for_a_key_keeps_no_other_waiting, harness_setup),
+        cmocka_unit_test_setup(an_add_with_a_key_outlasts_a_lock_on_the_next_id, harness_setup),
     };
     return cmocka_run_group_tests(tests, harness_group, harness_group_end);
 }

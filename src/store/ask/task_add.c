@@ -146,7 +146,7 @@ static int insert_one(struct db *db, const struct task_new *t,
 
 /* What waits for a key keeps others from storing what is next to it in the index: if there is no
  * other key, all tasks without one. So it tries again and again, without a wait, outside a
- * transaction and where the server can. */
+ * transaction and where the server can. A lock on the next id is ERR_TRANSIENT. */
 static int insert_patiently(struct db *db, const struct task_new *t,
                             const unsigned char token[TASK_TOKEN_SIZE], bool alone,
                             struct task_added *ret, struct err *err)
@@ -155,7 +155,8 @@ static int insert_patiently(struct db *db, const struct task_new *t,
                   until = when_steady() + wait_ms;
     int rc = insert_one(db, t, token, wait_ms > 0, ret, err);
 
-    for (int ms = 1; rc == ERR_LOCKED && when_steady() < until; ms = MIN(2 * ms, KEY_NAP_MOST_MS)) {
+    for (int ms = 1; (rc == ERR_LOCKED || rc == ERR_TRANSIENT) && when_steady() < until;
+         ms = MIN(2 * ms, KEY_NAP_MOST_MS)) {
         nanosleep(&(struct timespec){.tv_nsec = ms * 1000000L}, NULL);
         rc = insert_one(db, t, token, true, ret, err);
     }
