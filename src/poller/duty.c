@@ -305,13 +305,19 @@ static int run_if_due(struct duties *d, enum duty which, struct err *err)
     return due_us(d, which) <= when_steady_us() ? run_one(d, which, err) : 1;
 }
 
+void duty_take_wakeup(struct duties *d)
+{
+    if (wakeup_take(&d->wakeup, &d->look))
+        registry_beat_soon(&d->registry);
+}
+
 /* After a slow duty: what it has kept waiting goes before the rest, with which it may add up. The
  * statements of a round of renewals are slow, too: the next one waits for its turn. */
 static int catch_up(struct duties *d, enum duty slow, struct err *err)
 {
     int rc = 1;
 
-    wakeup_take(&d->wakeup, &d->look);
+    duty_take_wakeup(d);
     if (slow != DUTY_RENEW && !d->flight.renewing)
         rc = run_if_due(d, DUTY_RENEW, err);
     if (rc > 0 && slow != DUTY_CLAIM)
@@ -348,7 +354,7 @@ int64_t duty_next(const struct duties *d)
 void duty_set_handlers(struct duties *d, struct handlers *handlers)
 {
     tags_set_handlers(&d->tags, handlers);
-    registry_handlers_changed(&d->registry);
+    registry_beat_soon(&d->registry);
     served_handlers_changed(&d->served);
 }
 

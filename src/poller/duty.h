@@ -65,6 +65,8 @@ void duty_free(struct duties *d);
 /* Runs the duties whose time has come, if the database is there. May block on it. 0, or a negative
  * code with err if that failure ends dqd. */
 int duty_run(struct duties *d, struct err *err);
+/* Takes the wake-ups that have come, if it is time. */
+void duty_take_wakeup(struct duties *d);
 int64_t duty_next(const struct duties *d); /* when the next one wants to run */
 
 /* Replaces the handlers, which are taken over. */

@@ -336,7 +336,7 @@ static int64_t tick(struct poller *p)
     if (!d->ctx.runner_gone)
         link_reap_adopted(d->ctx.link);
     watch_run(&p->watch, &d->ctx, jobs(p) > 0, now_us);
-    wakeup_take(&d->wakeup, &d->look);
+    duty_take_wakeup(d);
     log_catch_up();
     log_fold_flush(now_us);
 

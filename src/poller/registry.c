@@ -21,6 +21,9 @@
 #define STALE_PASSES 3
 #define PASS_MIN_MS WHEN_MINUTE
 #define PASS_MAX_MS (7 * WHEN_DAY)
+/* A heartbeat that is wanted soon is so long after the last one at least: any account of this host
+ * can ask for it. */
+#define SOON_US INT64_C(100000)
 
 void registry_init(struct registry *r, struct context *ctx, struct look *look,
                    const struct tag_set *tags, const char *mode, bool passes)
@@ -53,12 +56,14 @@ unsigned registry_shares(const struct registry *r)
 
 int64_t registry_next(const struct registry *r)
 {
-    return r->beat_us && !r->changed ? r->beat_us + r->ctx->conf->dqd.heartbeat_ms * 1000 : 0;
+    const int64_t every_us = r->ctx->conf->dqd.heartbeat_ms * 1000;
+
+    return r->beat_us ? r->beat_us + (r->soon ? MIN(SOON_US, every_us) : every_us) : 0;
 }
 
-void registry_handlers_changed(struct registry *r)
+void registry_beat_soon(struct registry *r)
 {
-    r->changed = true;
+    r->soon = true;
 }
 
 /* The globs of --tag, one a line; NULL: all tags. */
@@ -180,7 +185,7 @@ int registry_beat(struct registry *r, struct err *err)
         now_us - r->beat_us >= STALE_BEATS * ctx->conf->dqd.heartbeat_ms * 1000)
         r->back_us = r->beat_us;
     r->beat_us = now_us;
-    r->changed = false;
+    r->soon = false;
     if (s.unheard != r->unheard)
         log_event(
             s.unheard ? LOG_WARN : LOG_INFO,

@@ -23,7 +23,7 @@ struct registry {
     int64_t since_pass_ms;
     int64_t beat_us; /* the last heartbeat; 0: none */
     int64_t back_us; /* the last one before a silence that dq_event does not have yet; 0: none */
-    bool changed;    /* its handlers have, since then */
+    bool soon;       /* the next one is not to wait for its time */
     unsigned share, shares;
     bool unheard;        /* another session has locked our row of dq_poller */
     bool recorded;       /* dq_event has the start of this dqd */
@@ -45,8 +45,9 @@ unsigned registry_shares(const struct registry *r); /* 1 or more */
  * code with err. */
 int64_t registry_next(const struct registry *r);
 int registry_beat(struct registry *r, struct err *err);
-/* The handlers have changed: the next heartbeat, which is due now, says so. */
-void registry_handlers_changed(struct registry *r);
+/* The handlers have changed, and the next heartbeat says so; or schedules, and it asks for the next
+ * slot. */
+void registry_beat_soon(struct registry *r);
 /* At the end: takes this poller off the list, if it is on it and there is a connection. A pass
  * stays, as one that has ended. */
 void registry_leave(struct registry *r);

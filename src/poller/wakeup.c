@@ -60,14 +60,14 @@ int64_t wakeup_next(const struct wakeup *w)
     return w->rung ? w->next_us : NEVER_US;
 }
 
-void wakeup_take(struct wakeup *w, struct look *look)
+bool wakeup_take(struct wakeup *w, struct look *look)
 {
     int64_t now_us = when_steady_us();
 
     if (!w->rung || now_us < w->next_us)
-        return;
-    if (w->listener)
-        wake_listen_take(w->listener);
+        return false;
+    const bool schedules = w->listener && wake_listen_take(w->listener);
     w->rung = false;
     w->next_us = look_woken(look, now_us);
+    return schedules;
 }

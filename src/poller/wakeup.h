@@ -31,7 +31,8 @@ int wakeup_fd(const struct wakeup *w);
 void wakeup_ring(struct wakeup *w);
 /* When wakeup_take has something to do. */
 int64_t wakeup_next(const struct wakeup *w);
-/* Takes what has come, unless the last time was too short ago, and passes it on to look. */
-void wakeup_take(struct wakeup *w, struct look *look);
+/* Takes what has come, unless the last time was too short ago, and passes it on to look.
+ * True: schedules have changed. */
+bool wakeup_take(struct wakeup *w, struct look *look);
 
 #endif

@@ -1,10 +1,10 @@
 /*
  * wake_listen.c - see wake_listen.h.
  *
- * dq opens an empty file of ours, and inotify(7) reports that. Any account of this host may wake
- * us, and can do nothing more: an open carries nothing that would have to be received and closed. A
- * message to a socket can carry descriptors whose closing hangs, and a pipe pages of a file whose
- * server hangs.
+ * dq opens a file of ours, and inotify(7) reports that, and whether dq reads it. Any account of
+ * this host may wake us, and can do nothing more: an open carries nothing that would have to be
+ * received and closed. A message to a socket can carry descriptors whose closing hangs, and a pipe
+ * pages of a file whose server hangs.
  *
  * The directory may be one that others can write: no link in it is followed, and we remove only
  * files of our own account whose process has died.
@@ -49,7 +49,7 @@ static bool is_stale(int dir_fd, const char *name)
     bool dead;
 
     if (strncmp(name, "wake.", 5) != 0 || fstatat(dir_fd, name, &st, AT_SYMLINK_NOFOLLOW) != 0 ||
-        !S_ISREG(st.st_mode) || st.st_size != 0 || st.st_uid != geteuid() ||
+        !S_ISREG(st.st_mode) || st.st_size > 1 || st.st_uid != geteuid() ||
         time(NULL) - st.st_mtime < STALE_AGE_S)
         return false;
     fd = openat(dir_fd, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
@@ -102,8 +102,10 @@ static int make_file(struct wake_listener *l, const char *database, struct err *
         ;
     snprintf(l->name, sizeof l->name, "%s%016" PRIx64, wake_file_prefix(prefix, database), random);
     l->file_fd =
-        openat(l->dir_fd, l->name, O_RDONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0400);
+        openat(l->dir_fd, l->name, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0400);
+    /* a read reports nothing if there is nothing to read */
     if (l->file_fd >= 0 && flock(l->file_fd, LOCK_EX | LOCK_NB) == 0 &&
+        write(l->file_fd, "", 1) == 1 &&
         fchmod(l->file_fd, 0444) == 0)
         return 0;
     err_set(err, ERR_SYSTEM, "%s", strerror(errno));
@@ -119,7 +121,7 @@ static int watch_opens(struct wake_listener *l, struct err *err)
     /* by descriptor: another file may have the name by now */
     snprintf(path, sizeof path, "/proc/self/fd/%d", l->file_fd);
     l->inotify_fd = inotify_init1(IN_CLOEXEC | IN_NONBLOCK);
-    if (l->inotify_fd < 0 || inotify_add_watch(l->inotify_fd, path, IN_OPEN) < 0)
+    if (l->inotify_fd < 0 || inotify_add_watch(l->inotify_fd, path, IN_OPEN | IN_ACCESS) < 0)
         return err_set(err, ERR_SYSTEM, "inotify: %s", strerror(errno));
     return 0;
 }
@@ -168,12 +170,21 @@ int wake_listen_fd(const struct wake_listener *l)
     return l->inotify_fd;
 }
 
-void wake_listen_take(struct wake_listener *l)
+bool wake_listen_take(struct wake_listener *l)
 {
-    char reports[4096];
+    _Alignas(struct inotify_event) char reports[4096];
+    bool schedules = false;
+    ssize_t n;
 
-    for (int i = 0; i < READS_MAX && read(l->inotify_fd, reports, sizeof reports) > 0; i++)
-        ;
+    for (int i = 0; i < READS_MAX && (n = read(l->inotify_fd, reports, sizeof reports)) > 0; i++) {
+        for (ssize_t at = 0; at < n;) {
+            const struct inotify_event *e = (const struct inotify_event *)(reports + at);
+
+            schedules |= e->mask & (IN_ACCESS | IN_Q_OVERFLOW);
+            at += (ssize_t)(sizeof *e + e->len);
+        }
+    }
+    return schedules;
 }
 
 bool wake_listen_reachable(const struct wake_listener *l)

@@ -20,7 +20,7 @@ const char *wake_file_prefix(char buf[WAKE_FILE_PREFIX_SIZE], const char *databa
     return buf;
 }
 
-void wake_send(const char *dir, const char *database)
+void wake_send(const char *dir, const char *database, bool schedules)
 {
     DIR *entries = *dir ? opendir(dir) : NULL;
     const struct dirent *e;
@@ -30,6 +30,7 @@ void wake_send(const char *dir, const char *database)
         return;
     wake_file_prefix(prefix, database);
     for (int i = 0; i < WAKE_ENTRIES_MAX && (e = readdir(entries)); i++) {
+        char byte;
         int fd;
 
         if (strncmp(e->d_name, prefix, strlen(prefix)) != 0 ||
@@ -37,6 +38,8 @@ void wake_send(const char *dir, const char *database)
             continue;
         fd = openat(dirfd(entries), e->d_name,
                     O_RDONLY | O_NONBLOCK | O_NOFOLLOW | O_NOCTTY | O_CLOEXEC);
+        if (fd >= 0 && schedules)
+            (void)!read(fd, &byte, 1);
         if (fd >= 0)
             close(fd);
     }

@@ -44,7 +44,7 @@ quiet() # nothing has been asked for a while: the next look is the next poll, or
 has_run() { [ "$(grep -cxF "$1" "$ran")" = "${2:-1}" ]; } # has_run ID [TIMES]
 tasks() { [ "$(sql "SELECT COUNT(*) FROM dq_task WHERE $1")" = "$2" ]; }
 pollers() { [ "$(sql 'SELECT COUNT(*) FROM dq_poller')" = "$1" ]; }
-files() { [ "$(find "$wake_dir" -name 'wake.*' -type f -empty | wc -l)" = "$1" ]; }
+files() { [ "$(find "$wake_dir" -name 'wake.*' -type f -size -2c | wc -l)" = "$1" ]; }
 counts_two() { grep -q 'share of the work.* of=2' "$1"; }
 seen_after() { [ "$(sql 'SELECT last_seen FROM dq_poller')" \> "$1" ]; }
 beaten() # a heartbeat begins and ends
@@ -84,6 +84,29 @@ up() { wait_until pollers 1 && wait_until quiet; }
     wait_until quiet
     dq resume t
     wait_until has_run "$id"
+    dqd_stop
+}
+
+@test 'schedules that are set or resumed are seen at once, and not with the next heartbeat' {
+    ini "wake_dir = $wake_dir" 'heartbeat = 1h'
+    dqd_start --resident
+    up
+    dq -q schedule set gap t --gap 1h
+    wait_until tasks "task_key LIKE 'gap@%' AND status = 1" 1
+    dq -q schedule set tick t --every 1s
+    wait_until tasks "task_key LIKE 'tick@%' AND status = 1" 1
+    dq -q schedule pause tick gap
+    decided() { [ "$(sql "SELECT COUNT(*) FROM dq_slot WHERE name = 'tick' AND decision = $1")" -ge "$2" ]; }
+    wait_until decided 4 1
+    dq -q schedule resume tick
+    before=$(sql "SELECT COUNT(*) FROM dq_slot WHERE name = 'tick' AND decision = 0")
+    wait_until decided 0 $((before + 1))
+    # what only makes tasks due asks for no heartbeat
+    seen=$(sql 'SELECT last_seen FROM dq_poller')
+    dq -q schedule delete tick
+    id=$(dq -q schedule run-now gap)
+    wait_until has_run "$id"
+    [ "$(sql 'SELECT last_seen FROM dq_poller')" = "$seen" ]
     dqd_stop
 }
 
@@ -403,6 +426,6 @@ END
         wait_until has_run "$id"
     done
     [ "$(cat "$BATS_TEST_TMPDIR/taken")" = 0 ]
-    [ "$(stat -c '%a %s' "$wake_dir"/wake.*)" = '444 0' ]
+    [ "$(stat -c '%a %s' "$wake_dir"/wake.*)" = '444 1' ]
     dqd_stop
 }

@@ -71,7 +71,7 @@ static void a_wake_up_reaches_all_listeners_of_its_database(void **state)
     assert_int_equal(wake_listen_open(dir, "dq", &second, NULL), 0);
     assert_int_equal(wake_listen_open(dir, "dq2", &other, NULL), 0);
     assert_false(woken(listener));
-    wake_send(dir, "dq");
+    wake_send(dir, "dq", false);
     assert_true(woken(listener));
     assert_true(woken(second));
     assert_false(woken(other));
@@ -84,20 +84,31 @@ static void taking_takes_all_that_came_and_none_that_comes(void **state)
 {
     (void)state;
     for (int i = 0; i < 1000; i++)
-        wake_send(dir, "dq");
-    wake_listen_take(listener);
+        wake_send(dir, "dq", false);
+    assert_false(wake_listen_take(listener));
     assert_false(woken(listener));
-    wake_listen_take(listener);
-    wake_send(dir, "dq");
+    assert_false(wake_listen_take(listener));
+    wake_send(dir, "dq", false);
     assert_true(woken(listener));
+}
+
+static void a_wake_up_says_whether_schedules_have_changed(void **state)
+{
+    (void)state;
+    wake_send(dir, "dq", true);
+    wake_send(dir, "dq", false);
+    assert_true(woken(listener));
+    assert_true(wake_listen_take(listener));
+    wake_send(dir, "dq", false);
+    assert_false(wake_listen_take(listener));
 }
 
 static void nobody_is_woken_where_nobody_listens(void **state)
 {
     (void)state;
-    wake_send("", "dq");
-    wake_send("/dev/null", "dq");
-    wake_send(top, "dq");
+    wake_send("", "dq", false);
+    wake_send("/dev/null", "dq", false);
+    wake_send(top, "dq", false);
     assert_false(woken(listener));
 }
 
@@ -141,9 +152,9 @@ static void files_of_dead_processes_are_removed_and_nothing_else(void **state)
     int fd;
 
     (void)state;
-    leave("wake.dead", 60, "");
+    leave("wake.dead", 60, "x");
     leave("wake.young", -3600, "");
-    leave("wake.content", 60, "x");
+    leave("wake.content", 60, "xx");
     leave("other", 60, "");
     leave("wake.locked", 60, "");
     snprintf(path, sizeof path, "%s/wake.locked", dir);
@@ -188,7 +199,7 @@ static void a_wake_up_passes_by_files_of_dead_processes(void **state)
         snprintf(name, sizeof name, "wake.%016x.%d", i, i);
         leave(name, 60, "");
     }
-    wake_send(dir, "dq");
+    wake_send(dir, "dq", false);
     assert_true(woken(listener));
 }
 
@@ -198,6 +209,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(a_wake_up_reaches_all_listeners_of_its_database, begin,
                                         end),
         cmocka_unit_test_setup_teardown(taking_takes_all_that_came_and_none_that_comes, begin, end),
+        cmocka_unit_test_setup_teardown(a_wake_up_says_whether_schedules_have_changed, begin, end),
         cmocka_unit_test_setup_teardown(nobody_is_woken_where_nobody_listens, begin, end),
         cmocka_unit_test_setup_teardown(a_file_that_senders_do_not_find_is_noticed, begin, end),
         cmocka_unit_test_setup_teardown(files_of_dead_processes_are_removed_and_nothing_else, begin,

@@ -132,7 +132,12 @@ void cmd_close(struct cmd_context *c)
 void cmd_wake(const struct cmd_context *c, int64_t in_ms)
 {
     if (in_ms < c->conf->dqd.poll_interval_ms)
-        wake_send(c->conf->dqd.wake_dir, c->conf->mysql.database);
+        wake_send(c->conf->dqd.wake_dir, c->conf->mysql.database, false);
+}
+
+void cmd_wake_schedules(const struct cmd_context *c)
+{
+    wake_send(c->conf->dqd.wake_dir, c->conf->mysql.database, true);
 }
 
 bool cmd_again(int rc, int *tries)

@@ -79,7 +79,7 @@ static int run_resume(struct cmd_context *c, const void *values __attribute__((u
 {
     int rc = each(c, NULL, resume_one, "runs again, from its next slot on", "was not paused", err);
     if (rc == 0)
-        cmd_wake(c, 0);
+        cmd_wake_schedules(c);
     return rc;
 }
 
