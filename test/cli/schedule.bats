@@ -83,6 +83,8 @@ refused()
     [ "$(dq schedule list -n 1 --tag 't.b*' -o id)" = b.three ]
     [ "$(dq -o json schedule | jq -r '.[0] | [.name, .tag, .kind, .expression, .state, .result] | @tsv')" = \
         $'a.one\tt.a.one\tevery\t1h\twaiting\t' ]
+    [ "$(dq schedule -o json list 'a*' | jq -r '.[0].name')" = a.one ]
+    [ "$(dq schedule -o id -n 1)" = a.one ]
     run --separate-stderr dq schedule list nosuch
     [[ $stderr == *'there are no schedules'* || $stderr == *'no schedule matches'* ]]
 }

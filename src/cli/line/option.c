@@ -439,6 +439,7 @@ int option_parse(struct cmd_context *c, const struct cmd *(*find)(const char *, 
                  int argc, char **argv, struct err *err)
 {
     LOCAL_BY(grammar_done) struct grammar g = {0};
+    struct err none;
     for (size_t i = 0; i < option_global_count; i++)
         option_unset(&option_global[i], c);
     grammar_init(&g, NULL);
@@ -446,8 +447,12 @@ int option_parse(struct cmd_context *c, const struct cmd *(*find)(const char *, 
     if (rc < 0 || at == argc)
         return rc;
     c->cmd = find(argv[at], err);
-    if (c->cmd && c->cmd->commands && at + 1 < argc && argv[at + 1][0] != '-')
-        c->cmd = option_command(c->cmd, argv[++at], err);
+    if (c->cmd && c->cmd->commands) {
+        /* options of its own make it no command */
+        int word = take_options(&g, c, argc - at, argv + at, &none) < 0 ? at + 1 : at + optind;
+        if (word < argc && argv[word][0] != '-')
+            c->cmd = option_command(c->cmd, argv[at = word], err);
+    }
     return c->cmd ? option_parse_own(c, argc - at, argv + at, err) : ERR_USAGE;
 }
 
