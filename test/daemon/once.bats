@@ -257,6 +257,13 @@ END
     dq resume a
     dqd
     [ "$(sql 'SELECT GROUP_CONCAT(tag, status ORDER BY id) FROM dq_task')" = a1,b1 ]
+    dq pause --all
+    dq add c
+    dqd
+    [ "$(dq list -c tag,status --no-header -s live | tr -s ' ')" = 'c pending' ]
+    dq resume --all
+    dqd
+    [ "$(sql 'SELECT GROUP_CONCAT(tag, status ORDER BY id) FROM dq_task')" = a1,b1,c1 ]
 }
 
 @test "exit status, signal and timeout of an attempt are recorded with the end of its output" {

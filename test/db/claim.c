@@ -1,6 +1,7 @@
 /* Taking due tasks: who wins, what a lost answer leaves, what limits and pauses do. */
 #include "harness.h"
 #include "store/db/db_connect.h"
+#include "store/fleet/limit_store.h"
 #include "store/work/expire_store.h"
 
 #include <inttypes.h>
@@ -348,6 +349,33 @@ static void paused_tags_are_not_claimed(void **state)
     task_array_done(&won);
 }
 
+/* A glob of others that a LIKE without its escape would match, and one of this tag. */
+static void tags_that_match_a_paused_glob_are_not_claimed(void **state)
+{
+    struct event_act other = {.token = "1", .actor = "me", .verb = "pause", .tag = "a_b.*"},
+                     glob = {.token = "2", .actor = "me", .verb = "pause", .tag = "*.!?%"};
+    struct claim_owner a = owner('a');
+    struct claim_ask ask = plain_ask;
+    struct task_array won = {0};
+    struct claim_seen saw;
+    (void)state;
+    ask.tag = "axb.!c%";
+    add(ask.tag, NULL, -1000);
+    add(ask.tag, NULL, -1000);
+    assert_int_equal(limit_store_pause(db, &other, true, INT64_MAX, 0, NULL, &err), 1);
+    ask.limit = 1;
+    ok(claim_store_claim(db, &a, &ask, &won, &saw, NULL, &err));
+    assert_int_equal(won.count, 1);
+    task_array_done(&won);
+    assert_int_equal(limit_store_pause(db, &glob, true, INT64_MAX, 0, NULL, &err), 1);
+    ok(claim_store_claim(db, &a, &ask, &won, &saw, NULL, &err));
+    assert_int_equal(won.count + saw.found + saw.lost, 0);
+    assert_int_equal(limit_store_resume(db, &glob, &err), 1);
+    ok(claim_store_claim(db, &a, &ask, &won, &saw, NULL, &err));
+    assert_int_equal(won.count, 1);
+    task_array_done(&won);
+}
+
 #define EXPIRING 400
 
 static void *cancel_expired(void *arg)
@@ -501,6 +529,7 @@ int main(void)
         cmocka_unit_test_setup(long_bodies_stay_behind_until_asked_for, harness_setup),
         cmocka_unit_test_setup(global_limit_holds, harness_setup),
         cmocka_unit_test_setup(paused_tags_are_not_claimed, harness_setup),
+        cmocka_unit_test_setup(tags_that_match_a_paused_glob_are_not_claimed, harness_setup),
         cmocka_unit_test_setup(a_task_whose_claim_is_about_to_commit_does_not_expire,
                                harness_setup),
         cmocka_unit_test_setup(what_has_expired_is_skipped_and_counted, harness_setup),

@@ -232,8 +232,8 @@ static void a_pause_is_seen_until_it_ends(void **state)
     struct event_act p = {.token = "1", .actor = "root@host", .verb = "pause", .tag = "p"},
                      q = {.token = "2", .actor = "me", .verb = "pause", .tag = "q"},
                      absent = {.token = "3", .actor = "me", .verb = "resume", .tag = "absent"};
-    assert_int_equal(limit_store_pause(db, &p, INT64_MAX, 0, "it's broken", &err), 1);
-    assert_int_equal(limit_store_pause(db, &q, TASK_TIME_NONE, 3600000, NULL, &err), 1);
+    assert_int_equal(limit_store_pause(db, &p, false, INT64_MAX, 0, "it's broken", &err), 1);
+    assert_int_equal(limit_store_pause(db, &q, false, TASK_TIME_NONE, 3600000, NULL, &err), 1);
     run(db, "INSERT INTO dq_limit (name) VALUES ('lock only')");
     ok(tag_store_list(db, NULL, &quick, &list, &count, &now_at, &err));
     assert_int_equal(count, 2);
@@ -248,7 +248,7 @@ static void a_pause_is_seen_until_it_ends(void **state)
     assert_string_equal(one.paused_by, "root@host");
     assert_string_equal(one.pause_reason, "it's broken");
     limit_store_tag_done(&one);
-    assert_int_equal(limit_store_pause(db, &q, TASK_TIME_NONE, 0, NULL, &err), 1);
+    assert_int_equal(limit_store_pause(db, &q, false, TASK_TIME_NONE, 0, NULL, &err), 1);
     assert_int_equal(limit_store_tag(db, "q", &one, &err), 0);
     assert_true(one.paused_until_at == TASK_TIME_NONE);
     limit_store_tag_done(&one);

@@ -57,6 +57,7 @@ static bool read_facts(char *text, struct why_facts *f)
             take_number(word, "timeout", &f->timeout_ms) ||
             take_number(word, "longest", &f->longest_ms))
             continue;
+        f->paused_as = value_of(word, "as") ? value_of(word, "as") : f->paused_as;
         f->error = value_of(word, "error") ? value_of(word, "error") : f->error;
         if (value_of(word, "version"))
             f->version = strtoull(value_of(word, "version"), NULL, 10);

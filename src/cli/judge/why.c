@@ -218,10 +218,12 @@ static void time_and_pause(const struct why_facts *f, struct why *w)
         rule_out(w, mem_strdup("a pause"));
         return;
     }
-    limited(f, &a, CAUSE_PAUSED, w)->detail =
-        mem_printf("by %s", f->paused_by ? f->paused_by : "?");
+    const char *as = f->paused_as ? f->paused_as : f->tag;
+    bool other = strcmp(as, f->tag) != 0;
+    limited(f, &a, CAUSE_PAUSED, w)->detail = mem_printf(
+        "%s%sby %s", other ? as : "", other ? ", " : "", f->paused_by ? f->paused_by : "?");
     BUF_LOCAL struct buf word = BUF_INIT;
-    text_shell_word(&word, f->tag);
+    text_shell_word(&word, as);
     help(w, mem_printf("dq resume %s", word.data));
 }
 

@@ -51,6 +51,7 @@ struct why_facts {
     int64_t timeout_ms; /* of its handler; 0: not known */
     struct limit limit; /* of its tag; why_facts_see sets what runs */
     const char *paused_by;
+    const char *paused_as; /* the tag or glob that is; NULL: the tag */
     int64_t now_at;
     int64_t expires_at; /* 0: it does not */
     /* tasks before it; if more than before_most, there may be any number more */

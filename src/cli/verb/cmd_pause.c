@@ -1,5 +1,6 @@
 /*
- * cmd_pause.c - dq pause: no task of a tag is started until it is resumed or the time is up.
+ * cmd_pause.c - dq pause: no task of a tag, or of all tags that match a glob, is started until it
+ * is resumed or the time is up.
  */
 #include "cli/judge/fleet.h"
 #include "cli/line/none.h"
@@ -13,37 +14,40 @@
 #include "base/text.h"
 #include "base/when.h"
 
+#include <inttypes.h>
 #include <string.h>
 
 struct pause_values {
+    bool all;
     int64_t for_ms;
     struct cmd_when until;
     const char *reason;
 };
 
-/* Accepts a tag that dq add would accept, or one that tasks of an application have. In other names
- * a * is a glob and a blank a typing error, and the pause would have no effect. */
-static int check(struct cmd_context *c, const char *tag, struct err *err)
+/* Accepts a tag that dq add would accept, one that tasks of an application have, or a glob. In
+ * other names a blank is a typing error, and the pause would have no effect. *ret_match: so many
+ * tags match the glob now; -1: it is a tag. */
+static int check(struct cmd_context *c, const char *tag, int64_t *ret_match, struct err *err)
 {
     struct tag_info *tags;
     size_t count;
     int64_t now_at;
     bool known = false;
+    *ret_match = -1;
     if (task_check_tag(tag, strlen(tag), err) == 0)
         return 0;
     int rc = tag_store_list(c->db, tag, &(struct tag_count_how){.exact = false}, &tags, &count,
                             &now_at, NULL);
     if (rc < 0)
-        return ERR_DATA;
+        return rc;
     for (size_t i = 0; i < count; i++)
         known = known || strcmp(tags[i].tag, tag) == 0;
     tag_store_free(tags, count);
-    if (!known && strpbrk(tag, "*?"))
-        return err_set(
-            err, ERR_USAGE,
-            "only one tag can be paused at a time; dq tags --tag '%s' -o id lists those that match",
-            tag);
-    return known ? 0 : ERR_DATA;
+    if (known)
+        return 0;
+    *ret_match = (int64_t)count;
+    return strpbrk(tag, "*?") ? task_check_tag_glob(tag, strlen(tag), err)
+                              : task_check_tag(tag, strlen(tag), err);
 }
 
 /* Until when, for people: " until 2026-11-21 09:00:00.000 +01:00", " for 1h" or nothing. */
@@ -59,8 +63,8 @@ static void put_end(struct buf *b, const struct pause_values *v, int64_t until_a
 static int run(struct cmd_context *c, const void *values, struct err *err)
 {
     const struct pause_values *v = values;
-    const char *tag = c->operands[0];
-    int64_t until_at = v->for_ms >= 0 ? TASK_TIME_NONE : INT64_MAX;
+    const char *tag = v->all ? "*" : c->operands[0];
+    int64_t match, until_at = v->for_ms >= 0 ? TASK_TIME_NONE : INT64_MAX;
     int64_t now_at;
     BUF_LOCAL struct buf end = BUF_INIT, word = BUF_INIT;
     LOCAL_BY(act_done) struct act act = {0};
@@ -69,7 +73,9 @@ static int run(struct cmd_context *c, const void *values, struct err *err)
         return err_set(err, ERR_USAGE, "--for must be longer than 0; use dq resume to end a pause");
     if (v->reason && (!json_utf8_valid(v->reason, strlen(v->reason), &chars, NULL) || chars > 255))
         return err_set(err, ERR_DATA, "--reason: at most 255 characters of UTF-8");
-    int rc = check(c, tag, err);
+    if (v->all && c->operand_count)
+        return err_set(err, ERR_USAGE, "--all and a tag cannot be combined");
+    int rc = check(c, tag, &match, err);
     if (rc == 0)
         rc = cmd_resolve(c, &v->until, &until_at, err);
     if (rc == 0 && v->until.text)
@@ -80,20 +86,24 @@ static int run(struct cmd_context *c, const void *values, struct err *err)
         return err_set(err, ERR_USAGE, "--until: %s is in the past", v->until.text);
     act_init(&act, c, NULL, 0);
     act.event.tag = tag;
-    rc = limit_store_pause(c->db, &act.event, until_at, v->for_ms, v->reason, err);
+    rc = limit_store_pause(c->db, &act.event, match >= 0, until_at, v->for_ms, v->reason, err);
     if (rc < 0)
         return rc;
     put_end(&end, v, until_at);
     text_shell_word(&word, tag);
     cmd_note(c, "%s is paused%s; running handlers continue. To resume: dq resume %s", tag,
              end.len ? end.data : "", word.data);
-    if (!fleet_note_tag(c, tag))
+    if (match >= 0)
+        cmd_note(c, "%" PRId64 " tag%s now; tags that appear later are paused, too", match,
+                 match == 1 ? " matches" : "s match");
+    else if (!fleet_note_tag(c, tag))
         none_note_nearest(c, tag);
     return 0;
 }
 
 #define FIELD(name) offsetof(struct pause_values, name)
 static const struct cmd_option options[] = {
+    {"all", 0, CMD_FLAG, FIELD(all), NULL, "all tags, as the glob *", NULL, 0},
     {"for", 0, CMD_DURATION, FIELD(for_ms), "D", "pause for D; default: until resumed", NULL, 0},
     {"until", 0, CMD_INSTANT, FIELD(until), "TIME", "pause until TIME", NULL, 0},
     {"reason", 0, CMD_TEXT, FIELD(reason), "TEXT", "reason, shown by dq tags and dq show", NULL, 0},
@@ -102,14 +112,18 @@ static const struct cmd_option options[] = {
 const struct cmd cmd_pause = {
     .name = "pause",
     .group = "change",
-    .summary = "stop starting tasks of a tag",
-    .usage = "TAG [--for D | --until TIME] [--reason TEXT]",
+    .summary = "stop starting tasks of a tag, or of all that match",
+    .usage = "TAG|GLOB [--for D | --until TIME] [--reason TEXT]\n"
+             "--all [--for D | --until TIME] [--reason TEXT]",
+    .details = "A glob also pauses tags that appear later.",
     CMD_OPTIONS(options, pause_values),
     .exclusive = "for until",
     .min_operands = 1,
+    .instead = "all",
     .max_operands = 1,
     .level = CMD_SCHEMA,
     .formats = OUT_ANY,
-    .examples = "dq pause mail.welcome --for 2h --reason \"the mail server is down\"",
+    .examples = "dq pause mail.welcome --for 2h --reason \"the mail server is down\"\n"
+                "dq pause \"mail.*\" --for 10m",
     .run = run,
 };

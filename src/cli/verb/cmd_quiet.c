@@ -52,7 +52,7 @@ static int quiet(struct cmd_context *c, const void *values, struct err *err)
         return rc;
     act_init(&act, c, NULL, 0);
     act.event.tag = row;
-    rc = limit_store_pause(c->db, &act.event, v->for_ms >= 0 ? TASK_TIME_NONE : INT64_MAX,
+    rc = limit_store_pause(c->db, &act.event, false, v->for_ms >= 0 ? TASK_TIME_NONE : INT64_MAX,
                            v->for_ms, NULL, err);
     if (rc < 0)
         return rc;

@@ -18,9 +18,11 @@
 #include <stdlib.h>
 #include <string.h>
 
+#define NAMED 5 /* of those that stay paused */
+
 struct resume_values {
     int64_t over_ms;
-    bool dry_run, yes;
+    bool all, dry_run, yes;
 };
 
 /* A tag may have a * in its name, and be a glob that matches others. */
@@ -30,16 +32,17 @@ static bool is_tag(const struct task *t, void *arg)
     return strcmp(t->tag, tag) == 0;
 }
 
-static int list_due(struct cmd_context *c, const char *tag, struct targets *ret, struct err *err)
+static int list_due(struct cmd_context *c, const char *tag, bool is_glob, struct targets *ret,
+                    struct err *err)
 {
-    char *glob = task_tag_as_glob(tag);
+    char *glob = is_glob ? mem_strdup(tag) : task_tag_as_glob(tag);
     struct task_filter f = {.tag_glob = glob};
 
     f.before[TASK_FILTER_DUE].set = true;
     int rc = cmd_now(c, &f.before[TASK_FILTER_DUE].at, err);
     if (rc == 0)
-        rc = targets_list(c->db, &f, TASK_BIT(TASK_PENDING), is_tag, (void *)(uintptr_t)tag, ret,
-                          err);
+        rc = targets_list(c->db, &f, TASK_BIT(TASK_PENDING), is_glob ? NULL : is_tag,
+                          (void *)(uintptr_t)tag, ret, err);
     free(glob);
     return rc;
 }
@@ -79,10 +82,9 @@ static int print_count(size_t count)
 }
 
 /* 1: the tag was paused, 0: it was not. */
-static int resume(struct cmd_context *c, const struct resume_values *v, const struct targets *due,
-                  struct err *err)
+static int resume(struct cmd_context *c, const struct resume_values *v, const char *tag,
+                  const struct targets *due, struct err *err)
 {
-    const char *tag = c->operands[0];
     LOCAL_BY(act_done) struct act act = {0};
     int rc = due->count > 1 && !v->yes ? agree(c, tag, due->count, err) : 0;
 
@@ -97,29 +99,62 @@ static int resume(struct cmd_context *c, const struct resume_values *v, const st
     return rc;
 }
 
+/* What else pauses the tag, or tags that match, if it is a glob. */
+static void note_others(struct cmd_context *c, const char *tag, const struct limit_paused *rows,
+                        size_t count)
+{
+    size_t named = 0;
+
+    for (size_t i = 0; i < count; i++) {
+        const struct limit_paused *p = &rows[i];
+        BUF_LOCAL struct buf word = BUF_INIT;
+        if (!p->info.tag || !strcmp(p->info.tag, tag) ||
+            !((p->glob && task_tag_glob(p->info.tag, tag)) || task_tag_glob(tag, p->info.tag)))
+            continue;
+        text_shell_word(&word, p->info.tag);
+        if (named++ < NAMED)
+            cmd_note(c, "%s is still paused: dq resume %s", p->info.tag, word.data);
+    }
+    if (named > NAMED)
+        cmd_note(c, "%zu more are still paused: see dq tags", named - NAMED);
+}
+
 static int run(struct cmd_context *c, const void *values, struct err *err)
 {
     const struct resume_values *v = values;
-    const char *tag = c->operands[0];
+    const char *tag = v->all ? "*" : c->operands[0];
     LOCAL_BY(targets_done) struct targets due = {0};
+    struct limit_paused *rows = NULL;
+    size_t count = 0;
+    bool glob = false;
 
+    if (v->all && c->operand_count)
+        return err_set(err, ERR_USAGE, "--all and a tag cannot be combined");
     int rc = task_check_wanted(tag, err);
+    if (rc == 0)
+        rc = limit_store_paused(c->db, NULL, &rows, &count, err);
+    for (size_t i = 0; i < count; i++)
+        glob |= rows[i].glob && !strcmp(rows[i].info.tag, tag);
     if (rc == 0 && v->over_ms > 0)
-        rc = list_due(c, tag, &due, err);
+        rc = list_due(c, tag, glob, &due, err);
     if (rc == 0)
-        rc = v->dry_run ? print_count(due.count) : resume(c, v, &due, err);
-    if (rc < 0 || v->dry_run)
-        return rc;
-    if (rc == 0)
-        return err_set(err, ERR_NOT_FOUND, "tag \"%s\" is not paused", tag);
-    cmd_wake(c, 0);
-    cmd_note(c, "%s is resumed", tag);
-    return 0;
+        rc = v->dry_run ? print_count(due.count) : resume(c, v, tag, &due, err);
+    if (rc == 1 && !v->dry_run) {
+        cmd_wake(c, 0);
+        cmd_note(c, "%s is resumed", tag);
+    }
+    if (rc >= 0 && !v->dry_run) {
+        note_others(c, tag, rows, count);
+        rc = rc ? 0 : err_set(err, ERR_NOT_FOUND, "tag \"%s\" is not paused", tag);
+    }
+    limit_store_paused_free(rows, count);
+    return rc;
 }
 
 #define FIELD(name) offsetof(struct resume_values, name)
 /* clang-format off */
 static const struct cmd_option options[] = {
+    {"all", 0, CMD_FLAG, FIELD(all), NULL, "end dq pause --all", NULL, 0},
     {"over", 0, CMD_DURATION, FIELD(over_ms), "D", "spread the tasks that are due evenly over D", NULL, 0},
     {"dry-run", 0, CMD_FLAG, FIELD(dry_run), NULL, "count the tasks that --over would spread, and change nothing", NULL, 0},
     {"yes", 'y', CMD_FLAG, FIELD(yes), NULL, "do not ask for confirmation", NULL, 0},
@@ -130,12 +165,15 @@ const struct cmd cmd_resume = {
     .name = "resume",
     .group = "change",
     .summary = "start tasks of a paused tag again",
-    .usage = "TAG [--over D [--dry-run] [-y]]",
+    .usage = "TAG|GLOB [--over D [--dry-run] [-y]]\n"
+             "--all [--over D [--dry-run] [-y]]",
     .details =
+        "A glob ends the pause of that glob alone. Names what else pauses the tag, or tags that match. "
         "Asks for confirmation if --over spreads more than one task; without a terminal, -y is required.",
     CMD_OPTIONS(options, resume_values),
     .requires = "dry-run over",
     .min_operands = 1,
+    .instead = "all",
     .max_operands = 1,
     .level = CMD_SCHEMA,
     .formats = OUT_ANY,

@@ -94,7 +94,8 @@ static int load_pause(struct cmd_context *c, struct shown *s, struct err *err)
     s->paused_until_at = p.paused_until_at;
     if (p.paused_until_at != TASK_TIME_NONE) {
         struct buf b = BUF_INIT;
-        buf_str(&b, "tag paused until ");
+        bool other = strcmp(p.tag, s->task.tag) != 0;
+        buf_printf(&b, "%s paused until ", other ? p.tag : "tag");
         if (p.paused_until_at == INT64_MAX)
             buf_str(&b, "resumed");
         else

@@ -54,6 +54,7 @@ static void see_facts(struct looked *l, int64_t now_at, struct why_facts *f)
                   .reason = l->tag.pause.pause_reason,
                   .held_until_at = TASK_TIME_NONE},
         .paused_by = l->tag.pause.paused_by,
+        .paused_as = l->tag.pause.tag,
         .now_at = now_at,
         .expires_at = MAX(t->expires_at, 0),
         .before = l->tag.before,

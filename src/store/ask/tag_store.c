@@ -55,6 +55,8 @@ struct reading {
     const char *glob; /* NULL: all tags */
     int64_t now_at;
     const struct tag_count_how *how;
+    struct limit_paused *pauses;
+    size_t pause_count;
 };
 
 static bool is_wanted(const struct reading *w, const char *tag)
@@ -62,27 +64,44 @@ static bool is_wanted(const struct reading *w, const char *tag)
     return !w->glob || task_tag_glob(w->glob, tag);
 }
 
+/* Lists the tags that are paused by themselves, whether they have tasks or not. */
 static int read_pauses(struct reading *w, struct err *err)
 {
-    struct limit_paused *rows = NULL;
-    size_t count = 0;
-    int rc = limit_store_paused(w->db, NULL, &rows, &count, err);
+    int rc = limit_store_paused(w->db, NULL, &w->pauses, &w->pause_count, err);
 
-    for (size_t i = 0; i < count; i++) {
-        struct tag_info *from = &rows[i].info;
-        w->now_at = rows[i].now_at;
-        if (!from->tag || !is_wanted(w, from->tag))
-            continue;
-        struct tag_info *to = infos_get(w->to, from->tag);
-        free(to->paused_by);
-        free(to->pause_reason);
-        to->paused_until_at = from->paused_until_at;
-        to->paused_by = from->paused_by;
-        to->pause_reason = from->pause_reason;
-        from->paused_by = from->pause_reason = NULL;
+    for (size_t i = 0; i < w->pause_count; i++) {
+        const struct limit_paused *p = &w->pauses[i];
+        w->now_at = p->now_at;
+        if (p->info.tag && !p->glob && is_wanted(w, p->info.tag))
+            infos_get(w->to, p->info.tag);
     }
-    limit_store_paused_free(rows, count);
     return rc;
+}
+
+/* Of several pauses of a tag, the one that ends last. */
+static void take_pause(struct tag_info *to, const struct tag_info *from)
+{
+    if (from->paused_until_at <= to->paused_until_at)
+        return;
+    free(to->paused_by);
+    free(to->pause_reason);
+    to->paused_until_at = from->paused_until_at;
+    to->paused_by = mem_strdup(from->paused_by);
+    to->pause_reason = mem_strdup(from->pause_reason);
+}
+
+static void take_pauses(const struct reading *w)
+{
+    for (size_t i = 0; i < w->pause_count; i++) {
+        const struct limit_paused *p = &w->pauses[i];
+        struct tag_info *own = p->info.tag && !p->glob ? infos_find(w->to, p->info.tag) : NULL;
+
+        if (own)
+            take_pause(own, &p->info);
+        for (size_t k = 0; p->glob && k < w->to->count; k++)
+            if (task_tag_glob(p->info.tag, w->to->items[k].tag))
+                take_pause(&w->to->items[k], &p->info);
+    }
 }
 
 /* clang-format off */
@@ -236,11 +255,13 @@ int tag_store_list(struct db *db, const char *tag_glob, const struct tag_count_h
                    struct tag_info **ret, size_t *ret_count, int64_t *ret_now_at, struct err *err)
 {
     struct infos t = {0};
-    struct reading w = {db, &t, tag_glob, 0, how};
+    struct reading w = {.db = db, .to = &t, .glob = tag_glob, .how = how};
 
     int rc = read_pauses(&w, err);
     if (rc == 0)
         rc = read_pairs(&w, err);
+    take_pauses(&w);
+    limit_store_paused_free(w.pauses, w.pause_count);
     if (rc == 0)
         rc = tag_store_is_small(db, count_parts(&t, how->skip), err);
     if (rc >= 0)

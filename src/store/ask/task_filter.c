@@ -43,23 +43,15 @@ void task_filter_put_time(struct buf *sql, const struct task_filter *f, enum tas
 
 static void put_globs(struct buf *sql, const char *column, const char *globs)
 {
-    BUF_LOCAL struct buf pattern = BUF_INIT;
-
-    buf_printf(sql, " AND (%s LIKE ", column);
-    buf_str(&pattern, "");
+    buf_str(sql, " AND (");
     for (const char *c = globs;; c++) {
-        if (*c && *c != '\n') {
-            if (strchr("%_|", *c))
-                buf_chr(&pattern, '|');
-            buf_chr(&pattern, *c == '*' ? '%' : *c == '?' ? '_' : *c);
-            continue;
-        }
-        db_put_text(sql, pattern.data);
-        buf_str(sql, " ESCAPE '|'");
+        size_t len = strcspn(c, "\n");
+        buf_printf(sql, "%s%s LIKE ", c > globs ? " OR " : "", column);
+        sql_put_like(sql, c, len);
+        buf_str(sql, " ESCAPE '!'");
+        c += len;
         if (!*c)
             break;
-        buf_printf(sql, " OR %s LIKE ", column);
-        buf_reset(&pattern);
     }
     buf_chr(sql, ')');
 }

@@ -188,9 +188,10 @@ static void put_pause(struct buf *sql, const struct task_keys *k, const char *ta
 {
     if (k->f->pause == TASK_FILTER_ALL_TAGS)
         return;
-    buf_printf(
-        sql, " AND %sEXISTS (SELECT 1 FROM dq_limit g WHERE g.name = %s AND " SQL_PAUSED("g.") ")",
-        k->f->pause == TASK_FILTER_PAUSED ? "" : "NOT ", tag);
+    buf_printf(sql,
+               " AND %s(EXISTS " SQL_PAUSE_OF_NAME "%s) OR EXISTS " SQL_PAUSE_OF_GLOB
+               "TRIM(TRAILING ' ' FROM %s)" SQL_LIKE_GLOB "))",
+               k->f->pause == TASK_FILTER_PAUSED ? "" : "NOT ", tag, tag);
 }
 
 #define RANGE_COLUMNS(X) X(RANGE_STATUS, "status") X(RANGE_TAG, "tag")

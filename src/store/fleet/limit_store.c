@@ -8,12 +8,14 @@
 #include "store/row/sql.h"
 
 #include <stdlib.h>
+#include <string.h>
 #include <sys/param.h>
 
 #define COLUMN_ROW(sql, name, type, field, ...)                                                    \
     COLUMN_UNSHOWN(limit_paused, sql, name, type, info.field, __VA_ARGS__),
 static const struct column columns[] = {
     COLUMN(limit_paused, "UTC_TIMESTAMP(3)", NULL, TIME, now_at, 0, 0, NULL, ""),
+    COLUMN(limit_paused, "g.pattern IS NOT NULL", NULL, BOOL, glob, 0, 0, NULL, ""),
     TAG_INFO_COLUMNS(COLUMN_ROW)};
 static const struct field_table table = FIELD_TABLE(limit_paused, columns);
 
@@ -25,8 +27,11 @@ int limit_store_paused(struct db *db, const char *tag, struct limit_paused **ret
 
     buf_str(&tail, "FROM (SELECT 1) one LEFT JOIN dq_limit g ON " SQL_PAUSED("g."));
     if (tag) {
-        buf_str(&tail, " AND g.name = ");
+        buf_str(&tail, " AND (g.name = ");
         sql_put_tag(&tail, tag);
+        buf_str(&tail, " OR (g.pattern IS NOT NULL AND ");
+        sql_put_tag(&tail, tag);
+        buf_str(&tail, SQL_LIKE_GLOB "))");
     } else {
         buf_str(&tail, " AND g.name NOT LIKE '" LIMIT_STORE_DQD "%'");
     }
@@ -45,10 +50,12 @@ int limit_store_tag(struct db *db, const char *tag, struct tag_info *ret, struct
     int rc = limit_store_paused(db, tag, &rows, &count, err);
 
     *ret = (struct tag_info){TAG_INFO_NONE};
-    if (count) {
-        *ret = rows[0].info;
-        rows[0].info = (struct tag_info){.tag = NULL};
-    }
+    for (size_t i = 0; i < count; i++)
+        if (rows[i].info.paused_until_at > ret->paused_until_at) {
+            limit_store_tag_done(ret);
+            *ret = rows[i].info;
+            rows[i].info = (struct tag_info){.tag = NULL};
+        }
     limit_store_paused_free(rows, count);
     return rc;
 }
@@ -80,15 +87,20 @@ static int change_tag(struct db *db, const struct buf *sql, struct event_act *ac
     return rc;
 }
 
-int limit_store_pause(struct db *db, struct event_act *act, int64_t until_at, int64_t for_ms,
-                      const char *reason, struct err *err)
+int limit_store_pause(struct db *db, struct event_act *act, bool glob, int64_t until_at,
+                      int64_t for_ms, const char *reason, struct err *err)
 {
     BUF_LOCAL struct buf sql = BUF_INIT;
     uint64_t rows;
 
-    buf_str(&sql, "INSERT INTO dq_limit (name, version, paused_until, paused_by, pause_reason,"
-                  " update_time) VALUES (");
+    buf_str(&sql, "INSERT INTO dq_limit (name, pattern, version, paused_until, paused_by,"
+                  " pause_reason, update_time) VALUES (");
     db_put_text(&sql, act->tag);
+    buf_chr(&sql, ',');
+    if (glob)
+        sql_put_like(&sql, act->tag, strlen(act->tag));
+    else
+        buf_str(&sql, "NULL");
     buf_str(&sql, ",1,");
     if (until_at == TASK_TIME_NONE)
         sql_put_from_now(&sql, for_ms);
@@ -100,7 +112,8 @@ int limit_store_pause(struct db *db, struct event_act *act, int64_t until_at, in
     db_put_text(&sql, reason);
     buf_str(
         &sql,
-        ",UTC_TIMESTAMP(3)) ON DUPLICATE KEY UPDATE version = version + 1, paused_until = VALUES(paused_until),"
+        ",UTC_TIMESTAMP(3)) ON DUPLICATE KEY UPDATE version = version + 1, pattern = VALUES(pattern),"
+        " paused_until = VALUES(paused_until),"
         " paused_by = VALUES(paused_by), pause_reason = VALUES(pause_reason), update_time = VALUES(update_time)");
     int rc = change_tag(db, &sql, act, &rows, err);
     return rc < 0 ? rc : 1;

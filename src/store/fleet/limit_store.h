@@ -16,22 +16,26 @@
 
 struct limit_paused {
     int64_t now_at;       /* the clock at that statement */
+    bool glob;            /* its tag is a glob, and pauses all that match */
     struct tag_info info; /* its tag and pause alone; tag NULL: none is paused */
 };
-/* Lists the tags that are paused (tag NULL: all of them), or one entry without a tag. Free *ret
- * with limit_store_paused_free. */
+/* Lists the tags and globs that are paused (tag NULL), or those that pause a tag: or one entry
+ * without a tag. Free *ret with limit_store_paused_free. */
 int limit_store_paused(struct db *db, const char *tag, struct limit_paused **ret, size_t *ret_count,
                        struct err *err) __attribute__((warn_unused_result));
 void limit_store_paused_free(struct limit_paused *p, size_t count);
-/* The same of one tag. Free what *ret points to with limit_store_tag_done. */
+/* The pause of a tag that ends last; its tag is that of the pause, which may be a glob. Free what
+ * *ret points to with limit_store_tag_done. */
 int limit_store_tag(struct db *db, const char *tag, struct tag_info *ret, struct err *err)
     __attribute__((warn_unused_result));
 void limit_store_tag_done(struct tag_info *t);
 
-/* Pauses the tag of an act, which is recorded, until an instant (INT64_MAX: until resumed;
- * TASK_TIME_NONE: for for_ms from now). Running handlers are not affected. Always 1 on success. */
-int limit_store_pause(struct db *db, struct event_act *act, int64_t until_at, int64_t for_ms,
-                      const char *reason, struct err *err) __attribute__((warn_unused_result));
+/* Pauses the tag of an act, or all that match it as a glob, until an instant (INT64_MAX: until
+ * resumed; TASK_TIME_NONE: for for_ms from now). The act is recorded. Running handlers are not
+ * affected. Always 1 on success. */
+int limit_store_pause(struct db *db, struct event_act *act, bool glob, int64_t until_at,
+                      int64_t for_ms, const char *reason, struct err *err)
+    __attribute__((warn_unused_result));
 /* Ends a pause. 1: the tag was paused, 0: it was not, and nothing is recorded. */
 int limit_store_resume(struct db *db, struct event_act *act, struct err *err)
     __attribute__((warn_unused_result));

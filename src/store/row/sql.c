@@ -126,6 +126,19 @@ char *sql_dup_key(const struct db_rows *r, unsigned col)
     return p ? dup_name(p, len) : NULL;
 }
 
+void sql_put_like(struct buf *sql, const char *glob, size_t len)
+{
+    BUF_LOCAL struct buf pattern = BUF_INIT;
+
+    buf_str(&pattern, "");
+    for (const char *c = glob; c < glob + len; c++) {
+        if (strchr("%_!", *c))
+            buf_chr(&pattern, '!');
+        buf_chr(&pattern, *c == '*' ? '%' : *c == '?' ? '_' : *c);
+    }
+    db_put_text(sql, pattern.data);
+}
+
 void sql_put_tag(struct buf *sql, const char *tag)
 {
     size_t len = strlen(tag);

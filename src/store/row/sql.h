@@ -96,6 +96,14 @@ struct sql_explain {
 const struct sql_explain *sql_explain_columns(const struct db *db);
 /* A row of dq_limit that is paused, as limit_ask has it. alias: "" or "g.". */
 #define SQL_PAUSED(alias) alias "paused_until > UTC_TIMESTAMP(3)"
+/* The rows that pause a tag: of its name, which follows, or of a glob, whose subquery `tag` ends.
+ * Two, as each reads a range of an index. */
+#define SQL_PAUSE_OF_NAME "(SELECT 1 FROM dq_limit g WHERE " SQL_PAUSED("g.") " AND g.name = "
+#define SQL_PAUSE_OF_GLOB                                                                          \
+    "(SELECT 1 FROM dq_limit g WHERE " SQL_PAUSED("g.") " AND g.pattern IS NOT NULL AND "
+#define SQL_LIKE_GLOB " LIKE g.pattern ESCAPE '!'"
+/* Appends a glob of tags as a literal for LIKE, with ESCAPE '!'. */
+void sql_put_like(struct buf *sql, const char *glob, size_t len);
 /* An instant that is further ahead than it can be was written while the server's clock was ahead,
  * and says nothing: last_seen if it is a minute ahead, a lease if it is one more than the longest
  * lease that a dqd has (a day, if one does not say). */

@@ -146,11 +146,12 @@ static void put_share(struct buf *sql, const struct claim_ask *ask, unsigned sha
     db_put_text(sql, ask->tag);
     buf_printf(sql,
                " AND c.expected_time %s UTC_TIMESTAMP(3) - INTERVAL %" PRId64
-               " MICROSECOND AND NOT EXISTS",
+               " MICROSECOND AND NOT EXISTS " SQL_PAUSE_OF_NAME,
                is, overdue_ms * 1000);
-    buf_str(sql, " (SELECT 1 FROM dq_limit g WHERE " SQL_PAUSED("g.") " AND g.name = ");
     db_put_text(sql, ask->tag);
-    buf_chr(sql, ')');
+    buf_str(sql, ") AND NOT EXISTS " SQL_PAUSE_OF_GLOB);
+    db_put_text(sql, ask->tag);
+    buf_str(sql, SQL_LIKE_GLOB ")");
     if (ask->shares > 1) {
         buf_str(sql, " AND ");
         sql_put_share(sql, "c.", ask->shares);
