@@ -90,6 +90,22 @@ refused()
     denied worker 'DROP TABLE dq_task' 'ALTER TABLE dq_task ADD x int' "CALL dq_add('t', NULL, '', 0, @id)"
 }
 
+@test 'a worker that may not add tasks, as of an older release, leaves slots alone until it may' {
+    write_handlers <<<'handlers: {t: {run: "true"}}'
+    dq -q schedule set a t --every 1h
+    sql "UPDATE dq_schedule SET next_slot = UTC_TIMESTAMP(3);
+         REVOKE INSERT (tag, task_key, live, message_body, body_size, add_token, expected_time, expires_time, create_time,
+         missed_slots) ON dq.dq_task FROM dq_worker@localhost"
+    own_ini 's/^user = .*/user = dq_worker/'
+    rc=0
+    dqd --config "$BATS_TEST_TMPDIR/own.ini" --once || rc=$?
+    [ "$rc" -eq 77 ]
+    [ "$(sql 'SELECT COUNT(*) FROM dq_slot')" -eq 0 ]
+    sql 'GRANT INSERT ON dq.dq_task TO dq_worker@localhost'
+    dqd --config "$BATS_TEST_TMPDIR/own.ini" --once
+    [ "$(sql 'SELECT decision FROM dq_slot')" -eq 0 ]
+}
+
 @test 'a worker that may not read dq_output keeps its leases and notices a cancel' {
     sql 'REVOKE ALL ON dq.dq_output FROM dq_worker@localhost'
     echo 'handlers: {t: {run: "exec sleep 60"}}' | write_handlers
