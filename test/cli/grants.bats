@@ -94,8 +94,8 @@ refused()
     write_handlers <<<'handlers: {t: {run: "true"}}'
     dq -q schedule set a t --every 1h
     sql "UPDATE dq_schedule SET next_slot = UTC_TIMESTAMP(3);
-         REVOKE INSERT (tag, task_key, live, message_body, body_size, add_token, expected_time, expires_time, create_time,
-         missed_slots) ON dq.dq_task FROM dq_worker@localhost"
+         REVOKE INSERT (tag, task_key, live, message_body, body_size, add_token, expected_time, expires_time,
+         create_time, missed_slots) ON dq.dq_task FROM dq_worker@localhost"
     own_ini 's/^user = .*/user = dq_worker/'
     rc=0
     dqd --config "$BATS_TEST_TMPDIR/own.ini" --once || rc=$?

@@ -200,6 +200,23 @@ static void a_task_that_is_refused_costs_its_own_slot(void **state)
     assert_int_equal(number(db, "SELECT COUNT(*) FROM dq_task"), 8);
 }
 
+static void many_that_cannot_be_read_here_do_not_keep_it_from_others(void **state)
+{
+    (void)state;
+    run(db,
+        "INSERT INTO dq_schedule (name, tag, message_body, kind, expression, zone, next_slot, create_time, update_time, actor)"
+        " SELECT CONCAT('s', seq), 't', '', 0, '0 * * * *', 'No/Where', UTC_TIMESTAMP(3) - INTERVAL 9 SECOND,"
+        " UTC_TIMESTAMP(3), UTC_TIMESTAMP(3), 'a' FROM %s",
+        numbers(1100));
+    hourly("fine", "5 SECOND", "");
+    hourly("early", "10 SECOND", "");
+    struct slot_store_done done = decide(db);
+    assert_int_equal(done.decided, 2);
+    assert_int_equal(done.fault.count, 1100);
+    assert_false(done.more);
+    assert_true(done.look_at != TASK_TIME_NONE);
+}
+
 static void a_locked_schedule_is_left_for_later(void **state)
 {
     struct db *other = harness_db();
@@ -356,6 +373,8 @@ int main(void)
         cmocka_unit_test_setup(the_run_that_lives_is_replaced, harness_setup),
         cmocka_unit_test_setup(many_at_once_decide_each_slot_once, harness_setup),
         cmocka_unit_test_setup(a_task_that_is_refused_costs_its_own_slot, harness_setup),
+        cmocka_unit_test_setup(many_that_cannot_be_read_here_do_not_keep_it_from_others,
+                               harness_setup),
         cmocka_unit_test_setup(a_locked_schedule_is_left_for_later, harness_setup),
         cmocka_unit_test_setup(a_timetable_that_cannot_be_read_does_not_keep_others, harness_setup),
         cmocka_unit_test_setup(a_lost_answer_does_not_decide_twice, harness_setup),

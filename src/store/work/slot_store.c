@@ -48,8 +48,10 @@ enum { LAST_COLUMNS(COLUMNS_NAME) LAST_COUNT };
 
 struct deciding {
     struct db *db;
-    struct due *due; /* by name */
+    struct due *due; /* in one order for all dqds, which lock them */
     size_t count, cap;
+    int64_t behind_at; /* those behind the one with that next slot and name are read */
+    char behind[520];
     unsigned columns;
     struct slot_store_done *done;
     int64_t until; /* steady clock: then parts that fail are not divided any more; 0: none has */
@@ -82,9 +84,10 @@ static int read_due(struct deciding *d, struct err *err)
     d->columns = schedule_row_put_columns(&sql, true);
     sql_put(&sql,
             ", ? FROM (SELECT * FROM dq_schedule FORCE INDEX (next_slot) WHERE next_slot <= ?"
-            " ORDER BY next_slot LIMIT ?) c" SCHEDULE_ROW_JOIN_RUNS " ORDER BY c.name",
+            " AND (next_slot, name) > (?, ?) ORDER BY next_slot, name LIMIT ?) c" SCHEDULE_ROW_JOIN_RUNS
+            " ORDER BY c.next_slot, c.name",
             SQL_PART(COLUMNS_SELECT(LAST_COLUMNS)), SQL_FROM_NOW(SLOT_AHEAD_MS),
-            SQL_INT(SCHEDULES_MOST));
+            SQL_TIME(d->behind_at), SQL_TEXT(d->behind), SQL_INT(SCHEDULES_MOST));
     return db_all(d->db, &sql, d->columns + LAST_COUNT, take_due, d, err);
 }
 
@@ -409,23 +412,37 @@ static int read_next(struct deciding *d, int64_t from_ms, struct err *err)
     return rc;
 }
 
+static void forget_due(struct deciding *d)
+{
+    for (size_t i = 0; i < d->count; i++) {
+        d->behind_at = d->due[i].schedule.next_at;
+        snprintf(d->behind, sizeof d->behind, "%s", d->due[i].schedule.name);
+        schedule_row_done(&d->due[i].schedule);
+        timetable_free(d->due[i].timetable);
+        slot_plan_done(&d->due[i].plan);
+    }
+    d->count = 0;
+}
+
+/* Many that cannot be decided here do not keep it from others. */
 int slot_store_decide(struct db *db, struct slot_store_done *ret, struct err *err)
 {
     struct slot_store_done done = {.look_at = TASK_TIME_NONE};
     struct deciding d = {.db = db, .done = &done};
-
     const int64_t from_ms = when_steady();
-    int rc = read_due(&d, err);
-    if (rc == 0)
-        rc = decide_all(&d, err);
-    done.more |= d.count == SCHEDULES_MOST;
+    bool full;
+    int rc;
+
+    do {
+        rc = read_due(&d, err);
+        if (rc == 0)
+            rc = decide_all(&d, err);
+        full = d.count == SCHEDULES_MOST;
+        forget_due(&d);
+    } while (rc == 0 && full && done.decided < SCHEDULES_MOST / 2);
+    done.more |= full;
     if (rc == 0 && !done.more)
         rc = read_next(&d, from_ms, err);
-    for (size_t i = 0; i < d.count; i++) {
-        schedule_row_done(&d.due[i].schedule);
-        timetable_free(d.due[i].timetable);
-        slot_plan_done(&d.due[i].plan);
-    }
     free(d.due);
     *ret = done;
     return rc;
