@@ -14,7 +14,6 @@
 #include <inttypes.h>
 #include <stdarg.h>
 #include <stdio.h>
-#include <string.h>
 #include <sys/param.h>
 
 #define DAY_S 86400

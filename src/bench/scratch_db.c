@@ -8,7 +8,6 @@
 #include "store/schema/schema_migrate.h"
 
 #include <stdlib.h>
-#include <string.h>
 
 int scratch_db_new(struct scratch_db **ret, const struct conf_mysql *conf, const char *given,
                    struct err *err)

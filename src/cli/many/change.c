@@ -17,7 +17,6 @@
 #include "cli/show/progress.h"
 
 #include <inttypes.h>
-#include <string.h>
 #include <sys/param.h>
 
 #define FAULTS_NAMED 20

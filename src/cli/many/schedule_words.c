@@ -12,7 +12,6 @@
 #include "cli/line/option.h"
 #include "cli/show/body.h"
 
-#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/param.h>

@@ -11,7 +11,6 @@
 #include "base/text.h"
 #include "base/when.h"
 
-#include <string.h>
 
 #define DEFAULT_WINDOW_HOURS 24
 /* A table shows this many lines to retry tasks with. */

@@ -18,7 +18,6 @@
 
 #include <inttypes.h>
 #include <stdlib.h>
-#include <string.h>
 
 #define BATCH_TASKS 100
 #define BATCH_BYTES ((size_t)1 << 20)

@@ -16,7 +16,6 @@
 
 #include <inttypes.h>
 #include <stdlib.h>
-#include <string.h>
 #include <sys/param.h>
 
 #define CHUNK_TASKS 500

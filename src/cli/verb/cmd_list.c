@@ -4,7 +4,6 @@
 #include "base/text.h"
 #include "cli/judge/fleet.h"
 #include "cli/line/none.h"
-#include "cli/line/option.h"
 #include "cli/line/select.h"
 #include "cli/line/verbs.h"
 #include "cli/line/live.h"

@@ -1,7 +1,6 @@
 /*
  * cmd_purge.c - dq purge: what retention would delete, now, in small steps.
  */
-#include "cli/line/select.h"
 #include "cli/line/verbs.h"
 #include "cli/many/act.h"
 #include "cli/many/change.h"

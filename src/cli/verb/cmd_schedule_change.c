@@ -5,9 +5,7 @@
 #include "cli/many/act.h"
 #include "store/ask/schedule_store.h"
 
-#include "base/mem.h"
 
-#include <string.h>
 
 struct change_values {
     const char *reason;

@@ -7,10 +7,7 @@
 #include "cli/many/schedule_words.h"
 #include "store/ask/schedule_store.h"
 
-#include "base/mem.h"
-#include "base/when.h"
 
-#include <limits.h>
 #include <stdlib.h>
 
 static const char *const catch_up_names[] = {"skip", "latest", "all", NULL};

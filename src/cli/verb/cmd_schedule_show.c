@@ -9,9 +9,7 @@
 #include "store/ask/schedule_slots.h"
 #include "store/ask/schedule_store.h"
 
-#include "base/json.h"
 #include "base/text.h"
-#include "base/when.h"
 
 #include <sys/param.h>
 

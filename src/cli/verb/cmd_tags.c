@@ -11,7 +11,6 @@
 
 #include "base/mem.h"
 
-#include <string.h>
 
 #define NAMED 5 /* of those that rest, are refused or slow */
 #define TABLE_COLUMNS                                                                              \

@@ -14,7 +14,6 @@
 
 #include <inttypes.h>
 #include <stdlib.h>
-#include <string.h>
 #include <sys/param.h>
 
 #define TAGS_AT_ONCE 100

@@ -15,7 +15,6 @@
 #include "base/mem.h"
 
 #include <inttypes.h>
-#include <string.h>
 
 #define STATEMENT_BYTES ((size_t)512 << 10) /* then it is sent */
 

@@ -11,9 +11,7 @@
 #include "store/db/columns.h"
 #include "store/row/sql.h"
 
-#include <inttypes.h>
 #include <stdlib.h>
-#include <string.h>
 
 #define TAGS_AT_ONCE 100 /* in one statement */
 /* Tasks of a tag that are read if the first one was given a time in the past: so many times more

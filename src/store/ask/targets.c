@@ -6,7 +6,6 @@
 #include "store/row/rows.h"
 
 #include <stdlib.h>
-#include <string.h>
 
 struct listing {
     struct targets *x;

@@ -14,7 +14,6 @@
 
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 #include <sys/param.h>
 
 /* A literal saves the two round trips of a prepared statement, but takes twice the length of the
