@@ -69,6 +69,8 @@ for r in got["measure"] + got["capacity"]:
     assert r["value"] > 0 or r["name"] == "lateness" and r["value"] >= 0, r
     assert r["unit"] and r["about"], r
     assert r["unit"] != "ms" or r["p99"] >= r["value"], r
+rates = {r["name"]: r["value"] for r in got["measure"]}
+assert rates["add"] < 20 * 1000 / rates["round-trip"], rates  # each add takes one at least; the rest is noise
 for r in got["bottleneck"]:
     assert r["setting"] and r["now"] and r["about"], r
 END

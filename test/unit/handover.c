@@ -134,6 +134,17 @@ static void a_shortage_of_the_host_is_not_recorded_with_tasks(void **state)
     assert_string_equal(results.items[1].s.error, "why");
 }
 
+/* The lease of another task, or of another attempt, is not kept for a result that waits. */
+static void a_result_that_waits_is_known_by_task_and_version(void **state)
+{
+    static const struct claim_ref refs[] = {{1, 2}, {2, 2}, {1, 3}, {2, 3}};
+
+    (void)state;
+    returned(ERR_TRANSIENT);
+    for (size_t i = 0; i < sizeof refs / sizeof *refs; i++)
+        assert_int_equal(settle_has(&results, &refs[i]), i == 0);
+}
+
 static void assert_told(const char *what)
 {
     struct handler_rest rest;
@@ -182,6 +193,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(a_body_above_the_bound_has_a_job_of_its_own, begin, end),
         cmocka_unit_test_setup_teardown(a_job_that_ended_counts_with_the_time_it_took, begin, end),
         cmocka_unit_test_setup_teardown(a_shortage_of_the_host_is_not_recorded_with_tasks, begin,
+                                        end),
+        cmocka_unit_test_setup_teardown(a_result_that_waits_is_known_by_task_and_version, begin,
                                         end),
         cmocka_unit_test_setup_teardown(a_shortage_is_not_told_as_the_rest_before_it, begin, end),
         cmocka_unit_test_setup_teardown(a_refused_claim_is_not_told_as_the_rows_put_aside, begin,
