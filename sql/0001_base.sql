@@ -106,7 +106,7 @@ CREATE TABLE IF NOT EXISTS dq_poller (
   stale_after int unsigned NOT NULL COMMENT 'ms; silent for longer: dead',
   lease int unsigned NOT NULL COMMENT 'ms; of the tasks that it claims',
   version varchar(64) CHARACTER SET ascii COLLATE ascii_bin NOT NULL COMMENT 'of dqd',
-  knows tinyint unsigned NOT NULL DEFAULT 0 COMMENT 'of rows of dq_task, from 1: again_time',
+  knows tinyint unsigned NOT NULL DEFAULT 0 COMMENT 'of rows of dq_task, from 1: again_time; from 2: dq_limit',
   handlers bigint unsigned NOT NULL COMMENT 'what it serves, see dq_handler; 0: nothing',
   handlers_file mediumtext CHARACTER SET utf8mb4 COLLATE utf8mb4_bin NULL COMMENT 'path of the handlers file',
   tags mediumtext CHARACTER SET utf8mb4 COLLATE utf8mb4_bin NULL COMMENT 'globs of --tag, one a line; NULL: all tags',

@@ -2,21 +2,57 @@
  * limit.c - see limit.h. The cases are in test/data/limits.tbl.
  */
 #include "base/limit.h"
+#include "base/hours.h"
 #include "base/task.h"
 #include "base/when.h"
 
 #include <inttypes.h>
 #include <sys/param.h>
 
-struct limit_answer limit_ask(const struct limit *l, uint64_t running, int64_t now_at)
+static bool lasts(int64_t until_at, int64_t now_at)
 {
-    if (l->paused_until_at != TASK_TIME_NONE && l->paused_until_at > now_at)
-        return (struct limit_answer){0, LIMIT_PAUSED, l->paused_until_at};
-    if (!l->running)
-        return (struct limit_answer){UINT64_MAX, LIMIT_OPEN, now_at};
-    if (running >= l->running)
-        return (struct limit_answer){0, LIMIT_RUNNING, INT64_MAX};
-    return (struct limit_answer){l->running - running, LIMIT_OPEN, now_at};
+    return until_at != TASK_TIME_NONE && until_at > now_at;
+}
+
+static struct limit_answer none(enum limit_why why, int64_t again_at)
+{
+    return (struct limit_answer){0, why, again_at};
+}
+
+/* Of one that is neither paused nor held, and open. */
+static struct limit_answer room(const struct limit *l, uint64_t running, int64_t now_at,
+                                int64_t horizon_ms)
+{
+    struct limit_answer a = {UINT64_MAX, LIMIT_OPEN, now_at};
+
+    if (l->breaker && running > 0)
+        return none(LIMIT_PROBED, INT64_MAX);
+    if (l->running && running >= l->running)
+        return none(LIMIT_RUNNING, INT64_MAX);
+    if (l->running)
+        a.may = l->running - running;
+    if (l->breaker)
+        a.may = 1;
+    if (l->rate.count) {
+        int64_t now_us = now_at * 1000;
+
+        a.may = MIN(a.may, rate_may(&l->rate, l->next_us, now_us, now_us + horizon_ms * 1000));
+        if (!a.may)
+            return none(LIMIT_RATE, (rate_first(&l->rate, l->next_us, now_us) + 999) / 1000);
+    }
+    return a;
+}
+
+struct limit_answer limit_ask(const struct limit *l, uint64_t running, int64_t now_at,
+                              int64_t horizon_ms)
+{
+    if (lasts(l->paused_until_at, now_at))
+        return none(LIMIT_PAUSED, l->paused_until_at);
+    if (lasts(l->held_until_at, now_at))
+        return none(LIMIT_HELD, l->held_until_at);
+    if (l->hours && !hours_open(l->hours, now_at))
+        return none(LIMIT_CLOSED, hours_next(l->hours, now_at));
+    return room(l, running, now_at, horizon_ms);
 }
 
 uint32_t limit_join(uint32_t a, uint32_t b)
@@ -38,12 +74,52 @@ static void put_pause(struct buf *b, const struct limit *l, int64_t again_at, in
         buf_printf(b, ": %s", l->reason);
 }
 
+static void put_why(struct buf *b, const char *what, const char *reason, int64_t ms)
+{
+    char text[WHEN_TEXT_SIZE];
+
+    buf_printf(b, "%s %s", what, when_format_rough(text, ms / WHEN_SECOND * WHEN_SECOND));
+    if (reason)
+        buf_printf(b, ": %s", reason);
+}
+
+static void put_rate(struct buf *b, const struct limit *l, int64_t wait_ms)
+{
+    char text[WHEN_TEXT_SIZE];
+
+    buf_str(b, "the rate of ");
+    rate_put(b, &l->rate);
+    buf_printf(b, " is used up: the next start is in %s", when_format_rough(text, wait_ms));
+}
+
 void limit_put(struct buf *b, const struct limit *l, const struct limit_answer *a, int64_t now_at)
 {
-    if (a->why == LIMIT_PAUSED)
+    if (l->name && a->why != LIMIT_OPEN && a->why != LIMIT_PAUSED && a->why != LIMIT_LOCKED)
+        buf_printf(b, "limit %s: ", l->name);
+    switch (a->why) {
+    case LIMIT_OPEN:
+        break;
+    case LIMIT_PAUSED:
         put_pause(b, l, a->again_at, now_at);
-    else if (a->why == LIMIT_RUNNING)
+        break;
+    case LIMIT_HELD:
+        put_why(b, l->breaker ? "resting for" : "held for", l->hold_reason, a->again_at - now_at);
+        break;
+    case LIMIT_PROBED:
+        buf_str(b, "one task tries whether the others may follow");
+        break;
+    case LIMIT_CLOSED:
+        buf_str(b, "closed until ");
+        hours_put_opening(b, l->hours, now_at);
+        break;
+    case LIMIT_RUNNING:
         buf_printf(b, "global_max_running %" PRIu32 " is full", l->running);
-    else if (a->why == LIMIT_LOCKED)
+        break;
+    case LIMIT_RATE:
+        put_rate(b, l, a->again_at - now_at);
+        break;
+    case LIMIT_LOCKED:
         buf_str(b, LIMIT_LOCKED_TEXT);
+        break;
+    }
 }

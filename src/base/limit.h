@@ -15,23 +15,30 @@ struct hours;
 
 /* What is stored for a tag. */
 struct limit {
+    const char *name;        /* of the limit; NULL: that of the tag */
     uint32_t running;        /* tasks that may run at a time, on all hosts; 0: any number */
     int64_t paused_until_at; /* INT64_MAX: until resumed; TASK_TIME_NONE: not paused */
     const char *reason;      /* of the pause; NULL: none */
     struct rate rate;
-    int64_t next_us;           /* see rate.h: microseconds */
+    int64_t next_us;           /* see rate.h: microseconds; INT64_MIN: none has started yet */
     const struct hours *hours; /* in which tasks may start; NULL: always */
     int64_t held_until_at;     /* TASK_TIME_NONE: not held */
     const char *hold_reason;   /* NULL: none */
     uint32_t breaker;          /* how often in a row it has opened; 0: it is closed */
 };
 /* Of a tag without a limit. */
-#define LIMIT_NONE .paused_until_at = TASK_TIME_NONE, .held_until_at = TASK_TIME_NONE
+#define LIMIT_NONE                                                                                 \
+    .paused_until_at = TASK_TIME_NONE, .held_until_at = TASK_TIME_NONE, .next_us = INT64_MIN
 
+/* In the order in which they count. */
 enum limit_why {
     LIMIT_OPEN,
     LIMIT_PAUSED,
+    LIMIT_HELD,
+    LIMIT_PROBED, /* a breaker lets one task try whether the others may follow, and it runs */
+    LIMIT_CLOSED, /* by its hours */
     LIMIT_RUNNING,
+    LIMIT_RATE,
     /* that is not known, as another session has locked the row; never an answer of limit_ask */
     LIMIT_LOCKED
 };
@@ -42,8 +49,10 @@ struct limit_answer {
     /* when to look again; INT64_MAX: when a task ends, or the tag is resumed */
     int64_t again_at;
 };
-/* running: tasks of the tag that run, on all hosts. */
-struct limit_answer limit_ask(const struct limit *l, uint64_t running, int64_t now_at);
+/* running: tasks under the limit that run, on all hosts. horizon_ms: starts may be reserved so far
+ * ahead of now. */
+struct limit_answer limit_ask(const struct limit *l, uint64_t running, int64_t now_at,
+                              int64_t horizon_ms);
 
 /* Appends the reason, as every program words it; nothing for LIMIT_OPEN. */
 void limit_put(struct buf *b, const struct limit *l, const struct limit_answer *a, int64_t now_at);

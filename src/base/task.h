@@ -144,6 +144,7 @@ struct task {
     /* a schedule added it: how many missed slots it stands for, too; -1: none did */
     int missed_slots;
     int64_t late_from_at; /* as task_late_from, if a claim won it; else TASK_TIME_NONE */
+    int64_t start_at;     /* of one that a claim won: not before, because of a rate; 0: when due */
     uint32_t company;     /* tasks per process, if a claim won it: share it with equals only */
 };
 /* clang-format off */

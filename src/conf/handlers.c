@@ -27,6 +27,7 @@ void handlers_item_done(struct handler *h)
     free(h->cwd);
     free(h->user);
     free(h->on_failed);
+    free(h->limit);
 }
 
 void handlers_free(struct handlers *h)
@@ -82,6 +83,7 @@ uint64_t handlers_item_digest(const struct handler *h)
     hash = hash_text(hash, h->cwd);
     hash = hash_text(hash, h->user);
     hash = hash_text(hash, h->on_failed);
+    hash = hash_text(hash, h->limit);
     hash = hash_env(hash, h->env);
     hash = hash_retry(hash, &h->retry);
     hash = text_hash(hash, h->permanent_exit, sizeof h->permanent_exit);

@@ -31,7 +31,8 @@ struct handler {
     struct retry_policy retry;
     int64_t expires_ms;     /* a task is not started so long after it is due; 0: no limit */
     int max_running;        /* processes of one tag on this host; default HANDLERS_MAX_RUNNING */
-    int global_max_running; /* running tasks of one tag on all hosts; 0: no limit */
+    int global_max_running; /* running tasks under its limit on all hosts; 0: no limit */
+    char *limit;            /* name of the limit that several tags share; NULL: that of each tag */
     /* "NAME=value", NULL-terminated, in addition to the base environment */
     char **env;
     char *cwd;  /* absolute; default / */

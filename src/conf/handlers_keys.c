@@ -359,6 +359,17 @@ static int set_on_lease_expiry(const struct handlers_loader *l, const struct key
     return 0;
 }
 
+static int set_limit(const struct handlers_loader *l, const struct key *key,
+                     const struct handlers_node *value, struct handler *h)
+{
+    struct err why;
+    if (task_check_tag(value->text, strlen(value->text), &why) != 0)
+        return handlers_fail(l, value, "%s: %s", key->name, why.text);
+    free(h->limit);
+    h->limit = strcmp(value->text, "own") == 0 ? NULL : mem_strdup(value->text);
+    return 0;
+}
+
 static int set_on_failed(const struct handlers_loader *l, const struct key *key,
                          const struct handlers_node *value, struct handler *h)
 {
@@ -383,6 +394,7 @@ static int set_on_failed(const struct handlers_loader *l, const struct key *key,
     X(expires, set_duration, expires_ms, 0, WHEN_MAX_DURATION_MS)     \
     X(max_running, set_int, max_running, 1, CONF_SLOTS_MAX)           \
     X(global_max_running, set_int, global_max_running, 0, 1000000)    \
+    TEXT(limit, set_limit, limit, 0, 0)                               \
     X(env, set_env, env, 0, 0)                                        \
     TEXT(cwd, set_path, cwd, 0, 0)                                    \
     TEXT(user, set_user, user, 0, 0)                                  \

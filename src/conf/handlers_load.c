@@ -30,6 +30,7 @@ static void handler_copy(struct handler *h, const struct handler *defaults)
     h->cwd = mem_strdup(defaults->cwd);
     h->user = mem_strdup(defaults->user);
     h->on_failed = mem_strdup(defaults->on_failed);
+    h->limit = mem_strdup(defaults->limit);
     h->env = mem_zero(vars + 1, sizeof(char *));
     for (size_t i = 0; i < vars; i++)
         h->env[i] = mem_strdup(defaults->env[i]);

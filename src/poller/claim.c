@@ -6,6 +6,7 @@
 
 #include "base/log.h"
 #include "base/mem.h"
+#include "base/text.h"
 #include "base/when.h"
 #include "poller/care.h"
 #include "store/row/rows.h"
@@ -15,6 +16,12 @@
 
 #include <inttypes.h>
 #include <stdlib.h>
+#include <string.h>
+
+/* Starts under a rate are reserved so far ahead: ten claims a second at most. */
+#define LIMIT_HORIZON_MS 100
+/* So long after a dqd has taken starts that another one had left, it expects to find more. */
+#define STOLE_US INT64_C(10000000)
 
 void claim_free(struct claims *claims)
 {
@@ -150,6 +157,36 @@ static int claim_failed(struct claims *claims, struct tag_state *t, int rc,
                : rc;
 }
 
+/* Starts of a rate are reserved by the dqd whose rank is the hash of the limit's name: a hundred do
+ * not meet at each slot. Others come later, unless they found lately that it leaves some. */
+static int64_t limit_at(struct claims *claims, struct tag_state *t, const struct claim_seen *saw,
+                        size_t won)
+{
+    const struct handler *h = tags_handler(claims->tags, t);
+    const char *name = h->limit ? h->limit : t->name;
+    const unsigned shares = registry_shares(claims->registry);
+    int64_t now_us = when_steady_us();
+
+    if (saw->held != LIMIT_RATE || shares <= 1 ||
+        text_hash(TEXT_HASH_INIT, name, strlen(name)) % shares == registry_share(claims->registry))
+        return saw->limit_at;
+    if (won)
+        t->stole_us = now_us;
+    if (t->stole_us && now_us - t->stole_us < STOLE_US)
+        return saw->limit_at;
+    return saw->limit_at + claims->ctx->conf->dqd.steal_after_ms;
+}
+
+static bool is_under(void *arg, const char *tag)
+{
+    const struct claims *claims = arg;
+    const struct handlers *handlers = tags_table(claims->tags)->handlers;
+    int i = handlers_match(handlers, tag);
+    const char *name = i >= 0 && handlers->items[i].limit ? handlers->items[i].limit : tag;
+
+    return strcmp(name, claims->limit_name) == 0;
+}
+
 static void claim_worked(struct claims *claims, struct tag_state *t, struct task_array *won,
                          const struct claim_seen *saw, const struct rows_faults *faults,
                          int64_t sent_us)
@@ -159,6 +196,8 @@ static void claim_worked(struct claims *claims, struct tag_state *t, struct task
                            .left = saw->left,
                            .won = won->count,
                            .held = saw->held,
+                           .limit_at = limit_at(claims, t, saw, won->count),
+                           .paced = saw->paced,
                            .started_before = started_before(won),
                            .next_known = saw->next_known,
                            .next_at = saw->next_at,
@@ -179,6 +218,8 @@ static void claim_worked(struct claims *claims, struct tag_state *t, struct task
     if (won->count)
         c.last = (struct peek_floor){won->items[won->count - 1].expected_at,
                                      won->items[won->count - 1].id};
+    c.again = saw->guarded && !t->guarded && !won->count;
+    t->guarded = saw->guarded;
     look_claimed(claims->look, &t->look, &c, when_steady_us());
     care_slow(t);
 }
@@ -230,6 +271,12 @@ static int claim(struct claims *claims, const struct look_step *s, struct err *e
         .on_failed = h->on_failed,
         .lease_ms = claims->ctx->conf->dqd.lease_ms,
         .tag_limit = {.running = (uint32_t)h->global_max_running, LIMIT_NONE},
+        .limit_name = h->limit,
+        .guarded = t->guarded,
+        .doubtful = s->tag->hold.because != LIMIT_OPEN,
+        .horizon_ms = h->batch > 1 ? 0 : LIMIT_HORIZON_MS,
+        .under = is_under,
+        .under_arg = claims,
         .row_us = s->tag->claims.row_us,
         .next = s->next,
         .before = lose_overtaken,
@@ -242,6 +289,7 @@ static int claim(struct claims *claims, const struct look_step *s, struct err *e
     int rc;
 
     claims->overtook = false;
+    claims->limit_name = h->limit;
     ask.aside_count = aside_ids(&t->aside, sent_us, &aside);
     ask.aside = aside;
     ask.expired = &expired;
@@ -367,7 +415,10 @@ int claim_recover(struct claims *claims, struct err *err)
         if (faults.count)
             care_put_aside(claims->ctx->db, t, &faults, when_steady_us());
         rows_faults_done(&faults);
-        take(claims, t, &one, claims->sent_us);
+        if (t->look.paced) /* when it may start is not known any more */
+            flight_give_back(claims->flight, t, &one, claims->sent_us, "its start was lost");
+        else
+            take(claims, t, &one, claims->sent_us);
     }
 out:
     task_array_done(&found);

@@ -27,10 +27,11 @@ struct claims {
     struct flight *flight;
     struct settle_results *results;
     const struct leases *leases;
-    struct peek peek; /* the last look at several tags */
-    bool recover;     /* a claim failed, its outcome is not known: look what it took */
-    int64_t sent_us;  /* of that claim */
-    bool overtook;    /* candidates of the last claim have former attempts that have not ended */
+    struct peek peek;       /* the last look at several tags */
+    bool recover;           /* a claim failed, its outcome is not known: look what it took */
+    int64_t sent_us;        /* of that claim */
+    const char *limit_name; /* of the current claim */
+    bool overtook; /* candidates of the last claim have former attempts that have not ended */
 };
 
 void claim_free(struct claims *claims);

@@ -77,8 +77,10 @@ static int64_t settle_when(const struct duties *d)
 static int settle(struct duties *d, struct err *err)
 {
     bool back = false;
-    int rc = settle_flush(&d->results, &back, err);
+    int rc = settle_flush_holds(&d->results, err);
 
+    if (rc == 0)
+        rc = settle_flush(&d->results, &back, err);
     if (rc < 0)
         return rc;
     look_settled(&d->look, back, flight_count(&d->flight) == 0);

@@ -47,17 +47,20 @@ static void fail_job(struct handover *h, struct flight_job *j, const char *why)
 }
 
 /* When the first instruction may be executed; 0: at once. The claim has proved that all tasks are
- * due within LOOK_EARLY_MS, even if the clock was set since. */
+ * due within LOOK_EARLY_MS, even if the clock was set since, or reserved their starts. */
 static int64_t start_us(const struct context *ctx, const struct flight_job *j)
 {
-    int64_t now_us = when_steady_us(), latest_us = now_us + LOOK_EARLY_MS * 1000, at_us = 0;
+    int64_t now_us = when_steady_us(), at_us = 0;
 
     for (uint32_t i = 0; i < j->count; i++) {
-        int64_t reached_us = dbclock_reached_us(&ctx->clock, j->flight[i].expected_at);
+        const struct flight_task *t = &j->flight[i];
+        int64_t due_us = dbclock_reached_us(&ctx->clock, t->expected_at);
 
-        at_us = MAX(at_us, reached_us);
+        at_us = MAX(at_us, MIN(due_us, now_us + LOOK_EARLY_MS * 1000));
+        if (t->start_at)
+            at_us = MAX(
+                at_us, MIN(dbclock_reached_us(&ctx->clock, t->start_at), now_us + RATE_HORIZON_US));
     }
-    at_us = MIN(at_us, latest_us);
     return at_us > now_us ? at_us : 0;
 }
 
@@ -120,6 +123,7 @@ static void fill_job(struct flight_job *j, struct task_array *won, size_t from)
                                             .attempt = t->attempt,
                                             .max_attempts = t->max_attempts,
                                             .expected_at = t->expected_at,
+                                            .start_at = t->start_at,
                                             .late_from_at = t->late_from_at,
                                             .expires_at = t->expires_at,
                                             .first_at = t->delay_ms ? t->create_at + t->delay_ms

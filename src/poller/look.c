@@ -6,6 +6,7 @@
 #include "poller/look.h"
 
 #include "base/mem.h"
+#include "base/when.h"
 
 #include <assert.h>
 #include <stdlib.h>
@@ -13,9 +14,6 @@
 
 /* Ids are looked at again for this long, because they are not committed in their order. */
 #define NEWS_TURN_US INT64_C(1000000)
-/* Producers whose transactions take no longer than this never commit a task that is due before a
- * floor. */
-#define FLOOR_SLACK_MS 1000
 /* A poller that lost a race, or whose claim was rolled back, steps aside for a random time: about
  * as long as the other one's claim takes. */
 #define LOST_RACE_US 4000
@@ -82,11 +80,6 @@ static int64_t due_us(const struct look *l, const struct look_tag *t)
     return dbclock_reached_us(l->clock, t->next_at - look_tag_early_ms(t, l->set.once));
 }
 
-static int64_t held_until_us(const struct look_tag *t)
-{
-    return MAX(MAX(t->hold.until_us, t->rest_until_us), t->pause_until_us);
-}
-
 static bool asks_singly(const struct look *l)
 {
     return look_pace_asks_singly(&l->pace, l->tag_count);
@@ -120,7 +113,7 @@ int64_t look_when(const struct look *l)
             return 0;
         if (at == NEVER_US)
             continue;
-        at = MAX(at, held_until_us(t));
+        at = MAX(at, look_tag_held_us(t));
         if (at < next && want(l, t) > 0)
             next = at;
     }
@@ -196,7 +189,8 @@ static bool next_claim(struct look *l, struct look_step *s)
         struct look_tag *t = l->tags[(l->turn + l->next++) % l->tag_count];
         uint32_t n;
 
-        if (l->stage_us < held_until_us(t) || due_us(l, t) > l->stage_us || (n = want(l, t)) == 0)
+        if (l->stage_us < look_tag_held_us(t) || due_us(l, t) > l->stage_us ||
+            (n = want(l, t)) == 0)
             continue;
         return claim_step(l, t, look_tag_tasks(t, n, l->set.claim_batch), n,
                           l->set.once || l->shares <= 1, s);
@@ -320,15 +314,10 @@ bool look_gave_up(struct look *l, int64_t limit, int64_t sent_us, int64_t now_us
     return true;
 }
 
-/* No task of our share is pending below the floor. */
 static void set_floor(const struct look *l, struct look_tag *t, struct peek_floor floor,
                       int64_t now_us)
 {
-    int64_t recent_at = l->clock->known ? dbclock_at(l->clock, now_us) - FLOOR_SLACK_MS : 0;
-
-    t->floor = floor.at != TASK_TIME_NONE && floor.at < recent_at
-                   ? floor
-                   : (struct peek_floor){.at = recent_at};
+    look_tag_set_floor(t, floor, l->clock->known ? dbclock_at(l->clock, now_us) : 0);
 }
 
 void look_saw_next(const struct look *l, struct look_tag *t, int64_t next_at, int64_t now_us)
@@ -378,7 +367,15 @@ static void learn(struct look *l, struct look_tag *t, const struct look_claim *c
     t->fit = c->left ? 2 * (uint32_t)c->won / l->processes + 1 : 0;
     t->wary = c->started_before;
     t->next_at = c->next_known ? c->next_at : TASK_TIME_NONE;
-    if (seen == 0 && (!had_more || c->held))
+    t->paced = c->paced;
+    t->more |= c->again || (c->limit_at && c->held); /* likely */
+    if (c->again)
+        t->hold.until_us = 0;
+    else if (c->limit_at && c->held)
+        t->hold.until_us = look_tag_limit_us(
+            t, c->limit_at > WHEN_AT_MAX ? NEVER_US : dbclock_reached_us(l->clock, c->limit_at),
+            c->won, l->set.hold_us, now_us);
+    else if (seen == 0 && (!had_more || c->held))
         t->hold.until_us = l->wake == LOOK_WOKEN ? 0 : MIN(now_us + l->set.hold_us, due_us(l, t));
     else if (seen > 0 && c->won == 0)
         t->hold.until_us = now_us + STEP_ASIDE_US + (int64_t)(c->random % LOST_RACE_US);
@@ -492,7 +489,8 @@ void look_reaped(struct look *l)
 int64_t look_woken(struct look *l, int64_t now_us)
 {
     for (size_t i = 0; i < l->tag_count; i++)
-        l->tags[i]->hold.until_us = 0;
+        if (!l->tags[i]->paced) /* its limit says when, and is asked each second */
+            l->tags[i]->hold.until_us = 0;
     if (l->wake == LOOK_WOKEN_LAST && l->stale) /* the look for the last wake-up is still to come:
                                                    it must not be put off for ever */
         return look_pace_woken(&l->pace, now_us, l->pace.all_cost_us[0]);

@@ -123,13 +123,16 @@ void look_saw_tag(struct look *l, struct look_tag *t, int64_t next_at, int64_t s
                   int64_t now_us);
 
 struct look_claim {
-    size_t seen;            /* candidates */
-    size_t bad;             /* of these: could not be changed */
-    size_t left;            /* of these: were left for the next claim */
-    size_t won;             /* of these: are ours now */
-    bool started_before;    /* one of them was */
-    bool some_aside;        /* due tasks of the tag were left out */
-    enum limit_why held;    /* its limit allowed none; LIMIT_OPEN: it allowed some, or has none */
+    size_t seen;         /* candidates */
+    size_t bad;          /* of these: could not be changed */
+    size_t left;         /* of these: were left for the next claim */
+    size_t won;          /* of these: are ours now */
+    bool started_before; /* one of them was */
+    bool some_aside;     /* due tasks of the tag were left out */
+    enum limit_why held; /* its limit allows no more; LIMIT_OPEN: it does, or there is none */
+    int64_t limit_at;    /* then: when it may allow more, on the database's clock; 0: not known */
+    bool paced;          /* by a rate, hours or a breaker */
+    bool again;          /* it has a limit that was not known: claim again, as it says */
     struct peek_floor last; /* of those won */
     /* the first one that is not due yet, of the shares that were asked for; TASK_TIME_NONE: there
      * is none, or the tag is paused */

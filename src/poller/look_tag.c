@@ -24,9 +24,15 @@
 #define SLOW_US INT64_C(250000)
 /* A pause of the server, such as a backup makes, seldom meets one tag so many times in a row. */
 #define SLOW_TIMES 3
+/* Producers whose transactions take no longer than this never commit a task that is due before a
+ * floor. */
+#define FLOOR_SLACK_MS 1000
 /* For a tag whose row in dq_limit is locked: another dqd's claim takes two milliseconds; a
  * forgotten transaction lasts, and is tried once a second. */
 #define LIMIT_HOLD_MIN_US 2000
+/* A limit by which nothing may start is asked again after this at the latest. */
+#define LIMIT_AGAIN_US INT64_C(1000000)
+#define LIMIT_TURN_US 5000
 #define LIMIT_HOLD_MOST_US INT64_C(1000000)
 
 /* Jobs that will start within AHEAD_US at the rate seen so far. */
@@ -34,7 +40,7 @@ static uint32_t ahead(const struct look_tag *t, uint32_t at_once)
 {
     int64_t n;
 
-    if (t->wary || t->mean_us == 0)
+    if (t->wary || t->paced || t->mean_us == 0)
         return 0;
     n = (int64_t)at_once * AHEAD_US / t->mean_us;
     return n > AHEAD_MOST ? AHEAD_MOST : (uint32_t)n;
@@ -141,6 +147,30 @@ void look_tag_short(struct look_tag *t, int64_t now_us)
 void look_tag_handler_changed(struct look_tag *t)
 {
     t->rest_until_us = t->rest_us = t->short_us = t->pause_until_us = 0;
+}
+
+int64_t look_tag_held_us(const struct look_tag *t)
+{
+    return MAX(MAX(t->hold.until_us, t->rest_until_us), t->pause_until_us);
+}
+
+void look_tag_set_floor(struct look_tag *t, struct peek_floor floor, int64_t now_at)
+{
+    int64_t recent_at = now_at ? now_at - FLOOR_SLACK_MS : 0;
+
+    t->floor = floor.at != TASK_TIME_NONE && floor.at < recent_at
+                   ? floor
+                   : (struct peek_floor){.at = recent_at};
+}
+
+int64_t look_tag_limit_us(const struct look_tag *t, int64_t reached_us, bool won, int64_t hold_us,
+                          int64_t now_us)
+{
+    bool timed = t->hold.because != LIMIT_PAUSED && t->hold.because != LIMIT_RUNNING;
+    int64_t latest_us = now_us + (timed ? LIMIT_AGAIN_US : hold_us);
+
+    /* whoever got some comes after the other tags of its limit */
+    return MAX(MIN(reached_us, latest_us), now_us) + (won ? LIMIT_TURN_US : 0);
 }
 
 void look_tag_limit_locked(struct look_tag *t, int64_t now_us, uint64_t random)

@@ -45,6 +45,7 @@ struct look_tag {
     /* the last claim brought tasks that had been started before: claim no more than can start at
      * once */
     bool wary;
+    bool paced; /* its limit has a rate, hours or a breaker: the same */
     /* tasks per process that the last claim took, twice over, if it left some because they need
      * more processes; 0: it did not. More candidates would be read in vain */
     uint32_t fit;
@@ -95,6 +96,14 @@ int64_t look_tag_rest(struct look_tag *t, int64_t now_us);
  * ends. */
 void look_tag_short(struct look_tag *t, int64_t now_us);
 void look_tag_handler_changed(struct look_tag *t); /* ends the rest, and any pause */
+/* No claim before. */
+int64_t look_tag_held_us(const struct look_tag *t);
+/* No task of our share is pending below the floor, as far as is known at now_at (0: not known). */
+void look_tag_set_floor(struct look_tag *t, struct peek_floor floor, int64_t now_at);
+/* Its limit allows no more, which t->hold.because says, until reached_us. won: some were taken.
+ * When to claim again: a limit may be changed. */
+int64_t look_tag_limit_us(const struct look_tag *t, int64_t reached_us, bool won, int64_t hold_us,
+                          int64_t now_us);
 /* A claim found its row of dq_limit locked, which guards global_max_running: another dqd that is
  * claiming, or an open transaction. */
 void look_tag_limit_locked(struct look_tag *t, int64_t now_us, uint64_t random);

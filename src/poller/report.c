@@ -83,6 +83,11 @@ static void on_result(const struct context *ctx, struct flight *f, struct flight
                  when_format_rough(took, s.finish_at - s.start_at));
         flight_end_task(j, t);
     } else {
+        const char *why = e->error ? strstr(e->error, ": ") : NULL;
+        if (e->hold_ms > 0)
+            settle_queue_hold(f->results,
+                              flight_handler(j)->limit ? flight_handler(j)->limit : j->tag->name,
+                              e->hold_ms, why ? why + 2 : e->error);
         flight_settle_task(f, j, t, &s);
         log_ended(j, t, &s);
     }

@@ -68,7 +68,8 @@ static int put_handlers(const struct served *s, const struct handlers_table *tab
                                        .global_max_running = (uint32_t)h->global_max_running,
                                        .max_attempts = retry_max_attempts(&h->retry),
                                        .timeout_ms = h->timeout_ms,
-                                       .retry = retry_text(&h->retry)};
+                                       .retry = retry_text(&h->retry),
+                                       .limit = h->limit};
     }
     int rc = handler_store_put(s->ctx->db, table->number, rows, all->count, err);
     for (size_t i = 0; i < all->count; i++)

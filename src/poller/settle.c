@@ -13,6 +13,7 @@
 #include "poller/care.h"
 #include "poller/trouble.h"
 #include "store/fleet/attempt_store.h"
+#include "store/fleet/limit_store.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
@@ -76,6 +77,37 @@ void settle_queue_output(struct settle_results *q, const struct claim_ref *ref, 
 bool settle_has_outputs(const struct settle_results *q)
 {
     return q->output_count > 0;
+}
+
+void settle_queue_hold(struct settle_results *q, const char *limit, int64_t for_ms,
+                       const char *reason)
+{
+    MEM_ROOM(q->holds, q->hold_count, q->hold_cap);
+    q->holds[q->hold_count++] = (struct settle_hold){mem_strdup(limit), mem_strdup(reason), for_ms};
+}
+
+static void drop_hold(struct settle_results *q)
+{
+    q->hold_count--;
+    free(q->holds[q->hold_count].limit);
+    free(q->holds[q->hold_count].reason);
+}
+
+int settle_flush_holds(struct settle_results *q, struct err *err)
+{
+    while (q->hold_count) {
+        const struct settle_hold *h = &q->holds[q->hold_count - 1];
+        char text[WHEN_TEXT_SIZE];
+        int rc = limit_store_hold(q->ctx->db, h->limit, h->for_ms, h->reason, err);
+
+        if (rc < 0)
+            return rc;
+        log_fold(when_steady_us(), LOG_NOTE, "a handler asked to hold its limit", h->limit,
+                 h->reason, "limit=%s for=%s error=%s", log_quote(h->limit),
+                 when_format_duration(text, h->for_ms), log_quote(h->reason));
+        drop_hold(q);
+    }
+    return 0;
 }
 
 int settle_flush_outputs(struct settle_results *q, struct err *err)
@@ -439,7 +471,11 @@ void settle_free(struct settle_results *q)
     for (size_t i = 0; i < q->output_count; i++)
         free(q->outputs[i].output);
     free(q->outputs);
+    while (q->hold_count)
+        drop_hold(q);
+    free(q->holds);
     q->items = NULL;
     q->outputs = NULL;
+    q->holds = NULL;
     q->count = q->cap = q->output_count = q->output_cap = 0;
 }

@@ -33,6 +33,12 @@ struct settle_output {
     size_t size;
 };
 
+/* A limit that a handler asked to hold. */
+struct settle_hold {
+    char *limit, *reason;
+    int64_t for_ms;
+};
+
 struct settle_results {
     const struct context *ctx;
     struct minute *minute;
@@ -42,6 +48,8 @@ struct settle_results {
     int64_t held_until_us, held_us;
     struct settle_output *outputs;
     size_t output_count, output_cap;
+    struct settle_hold *holds;
+    size_t hold_count, hold_cap;
     bool dear_first; /* of what takes long to record */
 };
 
@@ -57,6 +65,13 @@ void settle_queue(struct settle_results *q, const struct settlement *s, struct t
  * which is logged. */
 void settle_queue_output(struct settle_results *q, const struct claim_ref *ref, const void *output,
                          size_t size);
+/* Queues the hold of a limit; copies the texts. It is recorded before any result, so that no task
+ * that comes back is started meanwhile. */
+void settle_queue_hold(struct settle_results *q, const char *limit, int64_t for_ms,
+                       const char *reason);
+/* Records holds. Asks the database if there are some. 0, or a negative code with err: the others
+ * stay queued. */
+int settle_flush_holds(struct settle_results *q, struct err *err);
 /* Whether there are such outputs. */
 bool settle_has_outputs(const struct settle_results *q);
 /* Results that are not recorded yet. */

@@ -36,6 +36,8 @@ struct tag_state {
     /* since when another session has locked its row of dq_limit; 0: it has not */
     int64_t limit_since_us;
     int64_t limit_said_us; /* when that was logged; 0: it was not */
+    bool guarded;          /* that row says more than a pause, as the last claim has seen */
+    int64_t stole_us;      /* when starts were last taken that another dqd had left; 0: never */
 };
 
 struct tag_set {

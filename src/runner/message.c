@@ -176,6 +176,7 @@ static void code_result(struct codec *c, struct message_result *m)
     code_flag(c, &m->permanent);
     code_flag(c, &m->with_output);
     code_i64(c, &m->retry_after_ms);
+    code_i64(c, &m->hold_ms);
     code_int(c, &m->exit_code, -1, 255);
     code_int(c, &m->signal, 0, 127);
     code_i64(c, &m->finish_us);

@@ -138,6 +138,7 @@ struct message_result {
     bool permanent;            /* not to be retried, whatever the retry policy */
     bool with_output;       /* the OUTPUT messages before it are its own; not set for a verdict */
     int64_t retry_after_ms; /* a verdict's `after`; -1: by the retry policy */
+    int64_t hold_ms;        /* a verdict's `hold`; 0: none */
     int exit_code, signal;  /* -1: it has none; 0: none */
     int64_t finish_us;
     const char *error; /* NULL: none */

@@ -74,6 +74,7 @@ static void take_answer(const struct verdict *v, struct capture *tail, struct me
     r->outcome = outcomes[v->result];
     r->permanent = v->result == VERDICT_FAIL;
     r->retry_after_ms = v->after_ms;
+    r->hold_ms = v->hold_ms;
     r->error = NULL;
     if (v->result == VERDICT_DONE)
         return;

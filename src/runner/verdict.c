@@ -9,12 +9,12 @@
 #include "base/when_parse.h"
 
 #include <string.h>
+#include <sys/param.h>
 
-enum { M_ID, M_RESULT, M_AFTER, M_ERROR, M_COUNT };
+enum { M_ID, M_RESULT, M_AFTER, M_HOLD, M_ERROR, M_COUNT };
 static const struct json_member members[M_COUNT] = {
-    [M_ID] = {"id", JSON_INT, false},
-    [M_RESULT] = {"result", JSON_TEXT, true},
-    [M_AFTER] = {"after", JSON_TEXT, false},
+    [M_ID] = {"id", JSON_INT, false},        [M_RESULT] = {"result", JSON_TEXT, true},
+    [M_AFTER] = {"after", JSON_TEXT, false}, [M_HOLD] = {"hold", JSON_TEXT, false},
     [M_ERROR] = {"error", JSON_TEXT, false},
 };
 static const char *const results[] = {
@@ -23,6 +23,21 @@ static const char *const results[] = {
     [VERDICT_FAIL] = "fail",
     [VERDICT_SNOOZE] = "snooze",
 };
+
+/* A hold gives the attempt back, as a snooze does. */
+static int take_hold(const struct json_value *hold, struct verdict *out, struct err *err)
+{
+    if (out->result != VERDICT_RETRY)
+        return err_set(err, ERR_DATA, "\"hold\" is allowed only with \"retry\"");
+    int rc = when_parse_duration(hold->text, &out->hold_ms, err);
+    if (rc)
+        return rc;
+    if (out->hold_ms < 1 || out->hold_ms > VERDICT_HOLD_MOST_MS)
+        return err_set(err, ERR_DATA, "\"hold\" goes from 1ms to 1d");
+    out->result = VERDICT_SNOOZE;
+    out->after_ms = MAX(out->after_ms, 0);
+    return 0;
+}
 
 int verdict_parse(struct json_reader *r, const char *line, size_t len, struct verdict *ret,
                   struct err *err)
@@ -57,6 +72,8 @@ int verdict_parse(struct json_reader *r, const char *line, size_t len, struct ve
     } else if (out.result == VERDICT_SNOOZE) {
         return err_set(err, ERR_DATA, "\"snooze\" needs \"after\"");
     }
+    if (v[M_HOLD].present && (rc = take_hold(&v[M_HOLD], &out, err)) < 0)
+        return rc;
     out.error = v[M_ERROR].present ? v[M_ERROR].text : NULL;
     *ret = out;
     return 0;

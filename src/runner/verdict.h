@@ -1,6 +1,6 @@
 /*
  * verdict.h - one line of a handler's answer:
- * {"id":1,"result":"done|retry|fail|snooze","after":"10m","error":"..."}
+ * {"id":1,"result":"done|retry|fail|snooze","after":"10m","hold":"30s","error":"..."}
  */
 #ifndef DQ_RUNNER_VERDICT_H
 #define DQ_RUNNER_VERDICT_H
@@ -15,13 +15,17 @@
 
 /* What a handler may ask for: a longer wait is a mistake rather than a wish. */
 #define VERDICT_AFTER_MOST_MS (366 * WHEN_DAY)
+#define VERDICT_HOLD_MOST_MS WHEN_DAY
 
 enum verdict_result { VERDICT_DONE, VERDICT_RETRY, VERDICT_FAIL, VERDICT_SNOOZE };
 struct verdict {
     bool named;  /* it has an id */
     uint64_t id; /* 0: of a rehearsal without a task */
     enum verdict_result result;
-    int64_t after_ms;  /* -1: by the retry policy; not with snooze */
+    int64_t after_ms; /* -1: by the retry policy; not with snooze */
+    /* retry with `hold` is a snooze, and nothing under the limit of the task starts for so long; 0
+     */
+    int64_t hold_ms;
     const char *error; /* NULL: none. Valid until the reader is used again */
 };
 /* 0, or ERR_DATA: the line is not a verdict. `after` is allowed with retry, needed with snooze. */

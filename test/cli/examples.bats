@@ -342,11 +342,11 @@ no_due() { [ "$(sql 'SELECT COUNT(*) FROM dq_task WHERE status = 0 AND expected_
 @test 'answers: each line decides about its task' {
     example doc/dq-handlers.5 '{"result":"done"}' >answers
     write_handlers <<<"handlers: {t: {run: 'sed -n \$(cat)p $PWD/answers >&\$DQ_REPLY_FD; exit 1'}}"
-    for n in 1 2 3 4; do dq -q add t $n; done
+    for n in 1 2 3 4 5; do dq -q add t $n; done
     dqd
     sql 'SELECT status, attempt, TIMESTAMPDIFF(MINUTE, create_time, expected_time), error_stack FROM dq_task' >rows
-    printf '%s\t%s\t%s\t%s\n' 1 1 0 NULL 0 1 2 'asked to wait 2m: busy' 2 1 0 'no such address' \
-        0 0 60 'snoozed for 1h: the shop is closed' | diff - rows
+    printf '%s\t%s\t%s\t%s\n' 1 1 0 NULL 0 1 2 'asked to wait 2m: busy' 0 0 0 'snoozed for 0s: HTTP 429' \
+        2 1 0 'no such address' 0 0 60 'snoozed for 1h: the shop is closed' | diff - rows
 }
 
 @test 'closed: the last line of the output is the reason' {

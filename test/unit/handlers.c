@@ -126,6 +126,8 @@ static char *value_text(const struct handler *h, const char *key)
         buf_str(&b, h->on_lease_expiry == HANDLER_EXPIRY_FAIL ? "fail" : "retry");
     else if (strcmp(key, "on_failed") == 0)
         buf_str(&b, h->on_failed ? h->on_failed : "");
+    else if (strcmp(key, "limit") == 0)
+        buf_str(&b, h->limit ? h->limit : "");
     else
         fail_msg("no key %s", key);
     return buf_take(&b);
@@ -413,6 +415,7 @@ static void test_the_digest_of_an_entry_is_of_every_setting(void **state)
         {"shell", "shell: /bin/bash"},
         {"on_lease_expiry", "on_lease_expiry: fail"},
         {"on_failed", "on_failed: dead"},
+        {"limit", "limit: stripe"},
     };
     const uint64_t plain = digest_of("batch: 1");
 

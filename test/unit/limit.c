@@ -1,4 +1,5 @@
 /* How many tasks of a tag may start, when to look again, and why: each row is a test. */
+#include "base/hours.h"
 #include "base/limit.h"
 #include "base/task.h"
 
@@ -10,9 +11,15 @@
 
 #include "table_rows.h"
 
+static struct hours *hours;
+
 static bool read_stored(char *text, struct limit *l)
 {
-    *l = (struct limit){.paused_until_at = TASK_TIME_NONE};
+    struct err err;
+
+    *l = (struct limit){LIMIT_NONE};
+    hours_free(hours);
+    hours = NULL;
     for (char *word; (word = strsep(&text, " "));) {
         if (!strncmp(word, "running=", 8))
             l->running = (uint32_t)strtoul(word + 8, NULL, 10);
@@ -21,7 +28,23 @@ static bool read_stored(char *text, struct limit *l)
         else if (!strncmp(word, "paused=", 7))
             l->paused_until_at = strtoll(word + 7, NULL, 10);
         else if (!strncmp(word, "reason=", 7))
-            l->reason = word + 7;
+            l->reason = l->hold_reason = word + 7;
+        else if (!strncmp(word, "held=", 5))
+            l->held_until_at = strtoll(word + 5, NULL, 10);
+        else if (!strncmp(word, "breaker=", 8))
+            l->breaker = (uint32_t)strtoul(word + 8, NULL, 10);
+        else if (!strncmp(word, "name=", 5))
+            l->name = word + 5;
+        else if (!strncmp(word, "rate=", 5) && rate_parse(word + 5, &l->rate, &err) < 0)
+            return false;
+        else if (!strncmp(word, "next=", 5))
+            l->next_us = strtoll(word + 5, NULL, 10) * 1000;
+        else if (!strncmp(word, "hours=", 6) && hours_parse(word + 6, "UTC", &hours, &err) < 0)
+            return false;
+        else if (!strncmp(word, "hours=", 6))
+            l->hours = hours;
+        else if (!strncmp(word, "rate=", 5))
+            continue;
         else if (strcmp(word, "-") != 0)
             return false;
     }
@@ -46,7 +69,7 @@ static bool check_row(char **cell, const char *where)
         print_error("%s: what is stored?\n", where);
         return false;
     }
-    struct limit_answer a = limit_ask(&l, strtoull(cell[2], NULL, 10), now_at);
+    struct limit_answer a = limit_ask(&l, strtoull(cell[2], NULL, 10), now_at, 0);
     limit_put(&words, &l, &a, now_at);
     const char *text = words.len ? words.data : "-";
     bool right = a.may == may && a.again_at == read_instant(cell[5], now_at) &&

@@ -53,6 +53,7 @@ static bool read_facts(char *text, struct why_facts *f)
             take_number(word, "usual", &f->usual_ms) || take_number(word, "lease", &f->lease_ms) ||
             take_number(word, "attempt", &attempt) || take_number(word, "tasks", &tasks) ||
             take_number(word, "paused", &f->limit.paused_until_at) ||
+            take_number(word, "held", &f->limit.held_until_at) ||
             take_number(word, "expires", &f->expires_at) || take_number(word, "global", &global) ||
             take_number(word, "timeout", &f->timeout_ms) ||
             take_number(word, "longest", &f->longest_ms))

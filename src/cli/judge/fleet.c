@@ -78,6 +78,8 @@ int fleet_load_dqds(struct db *db, struct fleet *ret, struct err *err)
 int fleet_load(struct db *db, struct fleet *ret, struct err *err)
 {
     int rc = fleet_load_dqds(db, ret, err);
+    if (rc == 0)
+        rc = limit_store_list(db, NULL, &ret->limits, &ret->limit_count, err);
     if (rc < 0 || ret->alive == 0)
         return rc;
     MEM_LOCAL uint64_t *numbers = mem_zero(ret->count + 1, sizeof *numbers);
@@ -97,6 +99,7 @@ void fleet_done(struct fleet *f)
     free(f->tables);
     handler_store_free(f->rows, f->row_count);
     handler_store_free_rests(f->rests, f->rest_count);
+    limit_store_free(f->limits, f->limit_count);
     poller_store_free(f->dqds, f->count);
     *f = (struct fleet){.dqds = NULL};
 }
@@ -237,14 +240,55 @@ uint32_t fleet_limit(const struct fleet *f, const char *tag, char **ret_differ)
     return limit;
 }
 
-void fleet_put_limit(struct buf *b, const struct fleet *f, const struct tag_info *t, int64_t now_at)
+/* The name of the limit of a tag, as the first live dqd that serves it has it. */
+static const char *limit_name(const struct fleet *f, const char *tag)
 {
-    const struct limit l = {.running = fleet_limit(f, t->tag, NULL),
-                            .paused_until_at = t->paused_until_at,
-                            .reason = t->pause_reason,
-                            .held_until_at = TASK_TIME_NONE};
-    struct limit_answer a = limit_ask(&l, t->count[TASK_RUNNING], now_at);
+    const struct handler_row *h = NULL;
+    for (size_t i = 0; i < f->count; i++)
+        if (fleet_dqd_serves(f, &f->dqds[i], tag, &h) == FLEET_SERVES && h)
+            return h->limit ? h->limit : tag;
+    return tag;
+}
+
+static const struct limit_row *row_named(const struct fleet *f, const char *name)
+{
+    for (size_t i = 0; i < f->limit_count; i++)
+        if (strcmp(f->limits[i].name, name) == 0)
+            return &f->limits[i];
+    return NULL;
+}
+
+struct limit fleet_limit_of(const struct fleet *f, const char *tag, int64_t paused_until_at,
+                            const char *reason)
+{
+    const char *name = limit_name(f, tag);
+    const struct limit_row *row = row_named(f, name);
+    struct limit l = row ? row->limit : (struct limit){LIMIT_NONE};
+    l.name = row && strcmp(name, tag) != 0 ? row->name : NULL;
+    if (!l.running)
+        l.running = fleet_limit(f, tag, NULL);
+    if (paused_until_at > l.paused_until_at) {
+        l.paused_until_at = paused_until_at;
+        l.reason = reason;
+    }
+    return l;
+}
+
+bool fleet_uses_limit(const struct fleet *f, const char *name)
+{
+    bool used = fleet_serves(f, name, NULL) == FLEET_SERVES;
+    for (size_t i = 0; i < f->row_count; i++)
+        used |= f->rows[i].limit && strcmp(f->rows[i].limit, name) == 0;
+    return used;
+}
+
+enum limit_why fleet_put_limit(struct buf *b, const struct fleet *f, const struct tag_info *t,
+                               int64_t now_at)
+{
+    struct limit l = fleet_limit_of(f, t->tag, t->paused_until_at, t->pause_reason);
+    struct limit_answer a = limit_ask(&l, l.name ? 0 : t->count[TASK_RUNNING], now_at, 0);
     limit_put(b, &l, &a, now_at);
+    return a.why;
 }
 
 /* ---- typing errors ---- */

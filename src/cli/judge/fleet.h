@@ -8,6 +8,7 @@
 #include "cli/line/cmd.h"
 #include "store/ask/task_add.h"
 #include "store/fleet/handler_store.h"
+#include "store/fleet/limit_store.h"
 #include "store/fleet/poller_store.h"
 
 struct fleet_table; /* the handlers of a file */
@@ -21,6 +22,8 @@ struct fleet {
     uint64_t slots, running; /* of the live ones; running: handlers */
     struct handler_rest *rests;
     size_t rest_count;
+    struct limit_row *limits; /* those that say something */
+    size_t limit_count;
     /* read only by fleet.c */
     struct handler_row *rows;
     size_t row_count;
@@ -28,7 +31,7 @@ struct fleet {
     size_t table_count;
 };
 
-/* Four statements that read small tables. Free *ret with fleet_done, also after a failure. */
+/* Five statements that read small tables. Free *ret with fleet_done, also after a failure. */
 int fleet_load(struct db *db, struct fleet *ret, struct err *err)
     __attribute__((warn_unused_result));
 /* Without what they serve: one statement. */
@@ -70,9 +73,16 @@ const struct poller_info *fleet_last(const struct fleet *f);
  * none. If they disagree, *ret_differ (NULL: not wanted) becomes a sentence that names two, heap
  * memory; else NULL. */
 uint32_t fleet_limit(const struct fleet *f, const char *tag, char **ret_differ);
-/* Appends why no dqd may start a task of the tag now, as limit_put; nothing if one may. */
-void fleet_put_limit(struct buf *b, const struct fleet *f, const struct tag_info *t,
-                     int64_t now_at);
+/* The limit of a tag, as the live dqds that serve it and the rows of dq_limit have it. pause: of
+ * the tag, by its name or a glob; its reason. Texts are those of f and the pause. */
+struct limit fleet_limit_of(const struct fleet *f, const char *tag, int64_t paused_until_at,
+                            const char *reason);
+/* Whether a live dqd serves a tag of that name, or has it as a limit. */
+bool fleet_uses_limit(const struct fleet *f, const char *name);
+/* Appends why no dqd may start a task of the tag now, as limit_put; nothing if one may. What runs
+ * under a limit of several tags is not known here. */
+enum limit_why fleet_put_limit(struct buf *b, const struct fleet *f, const struct tag_info *t,
+                               int64_t now_at);
 /* The known tag that is most like a misspelt one, heap memory; NULL: none is near. */
 char *fleet_nearest(const struct fleet *f, const char *tag);
 

@@ -28,6 +28,7 @@
     X(RETRY, "retry")                \
     X(SNOOZED, "snoozed")            \
     X(PAUSED, "paused")              \
+    X(LIMIT, "limit")                \
     X(NO_DQD, "no_dqd")              \
     X(QUIET, "quiet")                \
     X(NEXT_PASS, "next_pass")        \
@@ -213,16 +214,22 @@ static void time_and_pause(const struct why_facts *f, struct why *w)
     else if (f->expires_at)
         cause(w, CAUSE_EXPIRED, mem_strdup("it has expired: it is not started, but cancelled"),
               mem_strdup("expired"));
-    struct limit_answer a = limit_ask(&f->limit, 0, f->now_at);
-    if (a.why != LIMIT_PAUSED) {
+    struct limit_answer a = limit_ask(&f->limit, 0, f->now_at, 0);
+    BUF_LOCAL struct buf word = BUF_INIT;
+    text_shell_word(&word, f->limit.name ? f->limit.name : f->tag);
+    if (a.why != LIMIT_PAUSED)
         rule_out(w, mem_strdup("a pause"));
-        return;
+    if (a.why != LIMIT_PAUSED && a.why != LIMIT_OPEN) {
+        limited(f, &a, CAUSE_LIMIT, w);
+        help(w, mem_printf("dq limit %s", word.data));
     }
+    if (a.why != LIMIT_PAUSED)
+        return;
     const char *as = f->paused_as ? f->paused_as : f->tag;
     bool other = strcmp(as, f->tag) != 0;
     limited(f, &a, CAUSE_PAUSED, w)->detail = mem_printf(
         "%s%sby %s", other ? as : "", other ? ", " : "", f->paused_by ? f->paused_by : "?");
-    BUF_LOCAL struct buf word = BUF_INIT;
+    buf_reset(&word);
     text_shell_word(&word, as);
     help(w, mem_printf("dq resume %s", word.data));
 }
@@ -333,9 +340,8 @@ static void blocked_dqds(const struct why_facts *f, struct why *w)
     if (full)
         help(w,
              mem_printf("max_running: %" PRIu32 ", systemctl reload dqd", full->max_running * 4));
-    const struct limit l = {.running = f->limit.running,
-                            LIMIT_NONE}; /* a pause is reported above */
-    struct limit_answer a = limit_ask(&l, f->tasks, f->now_at);
+    const struct limit l = {.running = f->limit.running, LIMIT_NONE}; /* the rest is said above */
+    struct limit_answer a = limit_ask(&l, f->tasks, f->now_at, 0);
     if (a.why == LIMIT_RUNNING) {
         limited(f, &a, CAUSE_GLOBAL, w)->detail = mem_printf(
             "%" PRIu64 " task%s of the tag run on all hosts", f->tasks, plural(f->tasks));
@@ -507,7 +513,8 @@ static const char *brief_of(const struct why *w, int which)
 char *why_brief(const struct why *w)
 {
     /* beside these, the others do not matter yet */
-    static const int alone[] = {CAUSE_PAUSED, CAUSE_RETRY, CAUSE_SNOOZED, CAUSE_NOT_DUE};
+    static const int alone[] = {CAUSE_PAUSED, CAUSE_LIMIT, CAUSE_RETRY, CAUSE_SNOOZED,
+                                CAUSE_NOT_DUE};
     struct buf b = BUF_INIT;
     for (size_t i = 0; i < sizeof alone / sizeof alone[0]; i++)
         if (brief_of(w, alone[i]))

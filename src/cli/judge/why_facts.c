@@ -67,7 +67,12 @@ struct why_dqd *why_facts_see(const struct fleet *fleet, const char *tag,
                 d->tasks += owners[k].tasks;
     }
     f->dqds = dqds;
-    f->limit.running = fleet_limit(fleet, tag, NULL);
+    int64_t paused_at = f->limit.paused_until_at;
+    f->limit = fleet_limit_of(fleet, tag, paused_at, f->limit.reason);
+    if (f->limit.paused_until_at > paused_at) { /* the limit itself is paused */
+        f->paused_as = f->limit.name;
+        f->paused_by = NULL;
+    }
     f->tasks = 0;
     for (size_t k = 0; k < count; k++)
         f->tasks += owners[k].tasks;

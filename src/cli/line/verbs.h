@@ -27,6 +27,7 @@
     X(run_now) \
     X(pause) \
     X(resume) \
+    X(limit) \
     X(schedule) \
     X(quiet) \
     X(unquiet) \

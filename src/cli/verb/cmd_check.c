@@ -33,7 +33,7 @@ struct check_values {
     const char *tag, *max_failed, *max_expired, *schedules;
     int64_t max_late_ms, max_pending, max_running_ms, min_dqds; /* -1: no limit */
     /* what the texts mean */
-    struct rate {
+    struct check_rate {
         int64_t most, in_ms; /* -1: none; in this time */
     } failed, expired;
 };
@@ -58,12 +58,12 @@ __attribute__((format(printf, 3, 4))) static void add_problem(struct finding *f,
 /* ---- the limits */
 
 /* "10" or "10/1h". */
-static int parse_rate(const char *option, const char *text, struct rate *ret, struct err *err)
+static int parse_rate(const char *option, const char *text, struct check_rate *ret, struct err *err)
 {
     char *end = NULL;
     struct err why = {0};
 
-    *ret = (struct rate){-1, WHEN_HOUR};
+    *ret = (struct check_rate){-1, WHEN_HOUR};
     if (!text)
         return 0;
     errno = 0;
@@ -90,6 +90,15 @@ static int64_t late_of(const struct tag_info *t, int64_t now_at)
     return tag_info_paused(t) ? 0 : MAX(tag_info_late_ms(t, now_at), 0);
 }
 
+/* As its limit says: for its hours, its rate, a hold. */
+static bool merely_waits(struct buf *held, const struct fleet *fleet, const struct tag_info *t,
+                         int64_t now_at)
+{
+    enum limit_why why = fleet_put_limit(held, fleet, t, now_at);
+
+    return why != LIMIT_OPEN && why != LIMIT_RUNNING;
+}
+
 static void check_late(struct finding *f, const struct check_values *v, const struct fleet *fleet,
                        const struct tag_info *tags, size_t count, int64_t now_at)
 {
@@ -98,11 +107,11 @@ static void check_late(struct finding *f, const struct check_values *v, const st
 
     for (size_t i = 0; v->max_late_ms >= 0 && i < count; i++) {
         int64_t late_ms = late_of(&tags[i], now_at);
-
-        if (late_ms <= v->max_late_ms || named++ >= TAGS_NAMED)
-            continue;
         BUF_LOCAL struct buf held = BUF_INIT;
-        fleet_put_limit(&held, fleet, &tags[i], now_at);
+
+        if (late_ms <= v->max_late_ms || merely_waits(&held, fleet, &tags[i], now_at) ||
+            named++ >= TAGS_NAMED)
+            continue;
         add_problem(f, STATUS_CRITICAL, "%s is %s late, more than %s%s%s", tags[i].tag,
                     when_format_rough(late, late_ms), when_format_rough(most, v->max_late_ms),
                     held.len ? ": " : "", held.len ? held.data : "");
@@ -237,7 +246,7 @@ static int check_running(struct cmd_context *c, const struct check_values *v, in
     return rc;
 }
 
-static void check_rate(struct finding *f, const struct rate *r, uint64_t n, const char *what)
+static void check_rate(struct finding *f, const struct check_rate *r, uint64_t n, const char *what)
 {
     char text[WHEN_TEXT_SIZE];
 
@@ -371,7 +380,7 @@ static void put_json(const struct finding *f, const struct numbers *n, const str
     out_take(&b);
 }
 
-static int count(struct cmd_context *c, const struct check_values *v, const struct rate *r,
+static int count(struct cmd_context *c, const struct check_values *v, const struct check_rate *r,
                  size_t offset, uint64_t *ret, struct err *err)
 {
     struct minute_answer a;

@@ -40,10 +40,11 @@ int handler_store_look(struct db *db, uint64_t handlers, struct handler_seen *re
 
 static void put_row(struct buf *sql, uint64_t handlers, size_t number, const struct handler_row *r)
 {
-    sql_put(sql, "(?,?,?,?,?,?,?,?,?,?,?,?)", SQL_ID(handlers), SQL_TEXT(r->pattern),
+    sql_put(sql, "(?,?,?,?,?,?,?,?,?,?,?,?,?)", SQL_ID(handlers), SQL_TEXT(r->pattern),
             SQL_INT(r->is_glob), SQL_ID(number), SQL_INT(r->line), SQL_ID(r->digest),
             SQL_INT(r->batch), SQL_INT(r->max_running), SQL_INT(r->global_max_running),
-            SQL_INT(r->max_attempts), SQL_INT(r->timeout_ms), SQL_TEXT(r->retry));
+            SQL_INT(r->max_attempts), SQL_INT(r->timeout_ms), SQL_TEXT(r->retry),
+            SQL_TEXT(r->limit));
 }
 
 static int insert_all(struct db *db, uint64_t handlers, const struct handler_row *rows,
@@ -58,7 +59,7 @@ static int insert_all(struct db *db, uint64_t handlers, const struct handler_row
             sql.len
                 ? ","
                 : "INSERT INTO dq_handler (handlers, pattern, is_glob, number, line, digest, batch, max_running,"
-                  " global_max_running, max_attempts, timeout, retry) VALUES ");
+                  " global_max_running, max_attempts, timeout, retry, limit_name) VALUES ");
         put_row(&sql, handlers, i, &rows[i]);
         if (sql.len < STATEMENT_BYTES && i + 1 < count)
             continue;
@@ -123,6 +124,7 @@ static const struct column row_columns[] = {
     ROW(handler_row, "max_attempts", U32, max_attempts),
     ROW(handler_row, "timeout", MS, timeout_ms),
     ROW(handler_row, "retry", TEXT, retry),
+    ROW(handler_row, "limit_name", TEXT, limit),
 };
 static const struct field_table row_table = FIELD_TABLE(handler_row, row_columns);
 

@@ -22,6 +22,7 @@ struct handler_row {
     uint32_t batch, max_running, global_max_running, max_attempts;
     int64_t timeout_ms;
     char *retry; /* the waits of the retry list in ms, "5000,30000"; NULL: not known */
+    char *limit; /* the name of the one that its tags share; NULL: each has its own */
 };
 
 /* Whether the handlers of that number are there, and whether any tag rests at any dqd. */

@@ -2,11 +2,13 @@
  * limit_store.c - see limit_store.h. Invariant: a change and its event are one transaction.
  */
 #include "store/fleet/limit_store.h"
+#include "base/mem.h"
 #include "base/when.h"
 #include "store/db/db_put.h"
 #include "store/row/field.h"
 #include "store/row/sql.h"
 
+#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/param.h>
@@ -65,6 +67,55 @@ void limit_store_tag_done(struct tag_info *t)
     free(t->tag);
     free(t->paused_by);
     free(t->pause_reason);
+}
+
+/* --- limits --- */
+
+struct limits {
+    struct limit_row *rows;
+    size_t count, cap;
+};
+
+static int take_limit(const struct db_rows *r, void *arg, struct err *err)
+{
+    struct limits *l = arg;
+
+    (void)err;
+    MEM_ROOM(l->rows, l->count, l->cap);
+    limit_row_read(r, &l->rows[l->count++]);
+    return 0;
+}
+
+int limit_store_list(struct db *db, const char *name, struct limit_row **ret, size_t *ret_count,
+                     struct err *err)
+{
+    BUF_LOCAL struct buf sql = BUF_INIT;
+    struct limits l = {0};
+
+    limit_row_put_select(&sql, NULL);
+    buf_str(&sql, " WHERE ");
+    if (name) {
+        buf_str(&sql, "g.name = ");
+        db_put_text(&sql, name);
+    } else {
+        buf_str(&sql, LIMIT_ROW_STRICT("g.") " AND g.name NOT LIKE '" LIMIT_STORE_DQD
+                                             "%' ORDER BY g.name");
+    }
+    int rc = db_each(db, &sql, limit_row_columns, take_limit, &l, err);
+    if (rc < 0) {
+        limit_store_free(l.rows, l.count);
+        return rc;
+    }
+    *ret = l.rows;
+    *ret_count = l.count;
+    return 0;
+}
+
+void limit_store_free(struct limit_row *rows, size_t count)
+{
+    for (size_t i = 0; i < count; i++)
+        limit_row_done(&rows[i]);
+    free(rows);
 }
 
 /* The statement and its event, in one transaction. */
@@ -127,9 +178,78 @@ int limit_store_resume(struct db *db, struct event_act *act, struct err *err)
     buf_str(
         &sql,
         "UPDATE dq_limit SET version = version + 1, paused_until = NULL, paused_by = NULL, pause_reason = NULL,"
-        " update_time = UTC_TIMESTAMP(3) WHERE name = ");
+        " held_until = NULL, hold_reason = NULL, breaker = 0, update_time = UTC_TIMESTAMP(3) WHERE name = ");
     db_put_text(&sql, act->tag);
-    buf_str(&sql, " AND " SQL_PAUSED(""));
+    buf_str(&sql, " AND (" LIMIT_ROW_STOPS("") " OR breaker > 0)");
     int rc = change_tag(db, &sql, act, &rows, err);
     return rc < 0 ? rc : rows > 0;
+}
+
+/* What --clear leaves, and what is set then. */
+static void put_set(struct buf *sql, const struct event_act *act, const struct limit_set *set)
+{
+    if (set->clear)
+        buf_str(sql, ", running = NULL, rate = NULL, rate_period = NULL, burst = NULL,"
+                     " next_at = NULL, hours = NULL");
+    if (set->running >= 0)
+        buf_printf(sql, ", running = NULLIF(%" PRId64 ", 0)", set->running);
+    if (set->rate.count)
+        buf_printf(sql,
+                   ", rate = %" PRIu32 ", rate_period = %" PRId64 ", burst = %" PRIu32
+                   ", next_at = NULL",
+                   set->rate.count, set->rate.period_ms, set->rate.burst);
+    if (set->hours) {
+        buf_str(sql, ", hours = ");
+        db_put_text(sql, set->hours);
+    }
+    buf_str(sql, ", reason = ");
+    db_put_text(sql, set->reason);
+    buf_str(sql, ", actor = ");
+    db_put_text(sql, act->actor);
+    buf_str(sql, ", update_time = UTC_TIMESTAMP(3)");
+}
+
+int limit_store_set(struct db *db, struct event_act *act, const struct limit_set *set,
+                    struct err *err)
+{
+    BUF_LOCAL struct buf sql = BUF_INIT;
+    uint64_t rows = 0;
+    bool only_clears = set->clear && set->running < 0 && !set->rate.count && !set->hours;
+
+    if (!only_clears) { /* an empty row says nothing: the next statement changes it */
+        buf_str(&sql, "INSERT INTO dq_limit (name) VALUES (");
+        db_put_text(&sql, act->tag);
+        buf_str(&sql, ") ON DUPLICATE KEY UPDATE name = name");
+        int rc = db_exec(db, &sql, NULL, err);
+        if (rc < 0)
+            return rc;
+        buf_reset(&sql);
+    }
+    buf_str(&sql, "UPDATE dq_limit SET version = version + 1");
+    put_set(&sql, act, set);
+    buf_str(&sql, " WHERE name = ");
+    db_put_text(&sql, act->tag);
+    if (only_clears)
+        buf_str(&sql, " AND (running IS NOT NULL OR rate IS NOT NULL OR hours IS NOT NULL)");
+    int rc = change_tag(db, &sql, act, &rows, err);
+    return rc < 0 ? rc : rows > 0;
+}
+
+int limit_store_hold(struct db *db, const char *name, int64_t for_ms, const char *reason,
+                     struct err *err)
+{
+    BUF_LOCAL struct buf sql = BUF_INIT;
+
+    buf_str(&sql, "INSERT INTO dq_limit (name, held_until, hold_reason, update_time) VALUES (");
+    db_put_text(&sql, name);
+    buf_chr(&sql, ',');
+    sql_put_from_now(&sql, for_ms);
+    buf_str(&sql, ",LEFT(");
+    db_put_text(&sql, reason);
+    buf_str(&sql,
+            ",255),UTC_TIMESTAMP(3)) ON DUPLICATE KEY UPDATE version = version + 1, hold_reason ="
+            " IF(COALESCE(held_until >= VALUES(held_until), 0), hold_reason,"
+            " VALUES(hold_reason)), held_until = GREATEST(COALESCE(held_until,"
+            " VALUES(held_until)), VALUES(held_until)), update_time = VALUES(update_time)");
+    return db_exec(db, &sql, NULL, err);
 }

@@ -1,6 +1,6 @@
 /*
- * limit_store.h - pausing tags: no dqd starts a task of a paused tag. All functions block on the
- * database.
+ * limit_store.h - limits: how many tasks may start, how fast and in which hours; and pauses of
+ * tags, of which no dqd starts a task. All functions block on the database.
  */
 #ifndef DQ_STORE_FLEET_LIMIT_STORE_H
 #define DQ_STORE_FLEET_LIMIT_STORE_H
@@ -8,6 +8,7 @@
 #include "base/task.h"
 #include "store/db/db.h"
 #include "store/fleet/event_store.h"
+#include "store/row/limit_row.h"
 #include "store/row/tag_info.h"
 
 /* A dqd that is to be quiet has a row of dq_limit, too: a name that no tag of dq add can have,
@@ -30,13 +31,36 @@ int limit_store_tag(struct db *db, const char *tag, struct tag_info *ret, struct
     __attribute__((warn_unused_result));
 void limit_store_tag_done(struct tag_info *t);
 
+/* Lists the rows that say something (name NULL), or one entry or none. Free *ret with
+ * limit_store_free. */
+int limit_store_list(struct db *db, const char *name, struct limit_row **ret, size_t *ret_count,
+                     struct err *err) __attribute__((warn_unused_result));
+void limit_store_free(struct limit_row *rows, size_t count);
+
+/* What to change of a limit. */
+struct limit_set {
+    bool clear;         /* first, all of it, but for pauses */
+    int64_t running;    /* -1: not to be changed; 0: as the handlers say */
+    struct rate rate;   /* count 0: not to be changed */
+    const char *hours;  /* canonical; NULL: not to be changed */
+    const char *reason; /* NULL: none */
+};
+/* Changes the limit that the act names by its tag, and records it. 1: done; 0: there was nothing to
+ * clear. */
+int limit_store_set(struct db *db, struct event_act *act, const struct limit_set *set,
+                    struct err *err) __attribute__((warn_unused_result));
+/* Holds the limit for so long from now on, if it is not held longer. */
+int limit_store_hold(struct db *db, const char *name, int64_t for_ms, const char *reason,
+                     struct err *err) __attribute__((warn_unused_result));
+
 /* Pauses the tag of an act, or all that match it as a glob, until an instant (INT64_MAX: until
  * resumed; TASK_TIME_NONE: for for_ms from now). The act is recorded. Running handlers are not
  * affected. Always 1 on success. */
 int limit_store_pause(struct db *db, struct event_act *act, bool glob, int64_t until_at,
                       int64_t for_ms, const char *reason, struct err *err)
     __attribute__((warn_unused_result));
-/* Ends a pause. 1: the tag was paused, 0: it was not, and nothing is recorded. */
+/* Ends a pause, a hold, and the rest of a breaker. 1: there was one, 0: not, and nothing is
+ * recorded. */
 int limit_store_resume(struct db *db, struct event_act *act, struct err *err)
     __attribute__((warn_unused_result));
 

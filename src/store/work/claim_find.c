@@ -9,6 +9,7 @@
 #include "store/db/columns.h"
 #include "store/db/db_latest.h"
 #include "store/db/db_put.h"
+#include "store/row/limit_row.h"
 #include "store/row/rows.h"
 #include "store/row/sql.h"
 #include "store/row/task_read.h"
@@ -53,9 +54,10 @@ enum {
     OWN_COLUMN,
     EXPIRED_COLUMN,
     NEXT_AT,
+    NEXT_GUARDED,
     NOW_COLUMNS(COLUMNS_NAME) COLUMN_COUNT
 };
-#define NO_NEXT_COLUMNS ", NULL, NULL, NULL, NULL"
+#define NO_NEXT_COLUMNS ", NULL, NULL, NULL, NULL, NULL"
 
 /* Appends the SELECT of what read_claimed reads, for tasks in a state. Ends with "AND ". */
 static void put_select(struct buf *sql, const struct claim_ask *ask, bool next,
@@ -100,6 +102,7 @@ static int read_claimed(const struct db_rows *r, void *arg, struct err *err)
     if (x->next && !db_is_null(r, NEXT_NOW)) {
         x->saw->next_known = true;
         x->saw->next_at = db_time(r, NEXT_AT);
+        x->saw->guarded = db_u64(r, NEXT_GUARDED) == 1;
         x->saw->now_us = sql_now_us(r, NEXT_NOW);
         x->saw->late_us = x->saw->now_us + db_i64(r, NEXT_SPENT, 0);
         return 0;
@@ -137,6 +140,30 @@ static int read_list(struct db *db, const struct buf *sql, const struct claimed 
     return db_each(db, sql, x->next ? COLUMN_COUNT : NEXT_AT, read_claimed, &arg, err);
 }
 
+static void put_strict(struct buf *sql, const struct claim_ask *ask)
+{
+    buf_str(sql, "(SELECT 1 FROM dq_limit g WHERE " LIMIT_ROW_STRICT("g.") " AND g.name = ");
+    db_put_text(sql, ask->limit_name ? ask->limit_name : ask->tag);
+    buf_chr(sql, ')');
+}
+
+/* Appends, behind SQL_PAUSE_OF_GLOB, what else keeps any task of the tag from starting: its pause,
+ * and its limit, unless that has been asked. The server evaluates each once. */
+static void put_stops(struct buf *sql, const struct claim_ask *ask)
+{
+    db_put_text(sql, ask->tag);
+    buf_str(sql, SQL_LIKE_GLOB ")");
+    if (ask->limit_name) {
+        buf_str(sql, " AND NOT EXISTS " SQL_PAUSE_OF_NAME);
+        db_put_text(sql, ask->tag);
+        buf_chr(sql, ')');
+    }
+    if (!ask->locked) {
+        buf_str(sql, " AND NOT EXISTS ");
+        put_strict(sql, ask);
+    }
+}
+
 /* Appends the condition for tasks of a share that have been due for at least overdue_ms (is "<=";
  * negative: or will be due within that time), or have not (">"); false if the tag is paused. */
 static void put_share(struct buf *sql, const struct claim_ask *ask, unsigned share, const char *is,
@@ -146,12 +173,9 @@ static void put_share(struct buf *sql, const struct claim_ask *ask, unsigned sha
     db_put_text(sql, ask->tag);
     buf_printf(sql,
                " AND c.expected_time %s UTC_TIMESTAMP(3) - INTERVAL %" PRId64
-               " MICROSECOND AND NOT EXISTS " SQL_PAUSE_OF_NAME,
+               " MICROSECOND AND NOT EXISTS " SQL_PAUSE_OF_GLOB,
                is, overdue_ms * 1000);
-    db_put_text(sql, ask->tag);
-    buf_str(sql, ") AND NOT EXISTS " SQL_PAUSE_OF_GLOB);
-    db_put_text(sql, ask->tag);
-    buf_str(sql, SQL_LIKE_GLOB ")");
+    put_stops(sql, ask);
     if (ask->shares > 1) {
         buf_str(sql, " AND ");
         sql_put_share(sql, "c.", ask->shares);
@@ -173,8 +197,9 @@ static void put_next(struct buf *sql, const struct claim_ask *ask, unsigned shar
                "(SELECT c.expected_time FROM dq_task c FORCE INDEX (due) WHERE c.status = %d AND ",
                TASK_PENDING);
     put_share(sql, ask, share, ">", overdue_ms);
-    buf_printf(sql, " ORDER BY " SQL_DUE_ORDER("c.", "") " LIMIT 1), %s",
-               COLUMNS_SELECT(NOW_COLUMNS));
+    buf_str(sql, " ORDER BY " SQL_DUE_ORDER("c.", "") " LIMIT 1), EXISTS ");
+    put_strict(sql, ask);
+    buf_printf(sql, ", %s", COLUMNS_SELECT(NOW_COLUMNS));
 }
 
 /* Reads candidates: tasks of a share that have been due for at least overdue_ms (as put_share), the

@@ -40,11 +40,20 @@ struct claim_ask {
     int64_t expires_ms;    /* after the due time, for rows that have no time; 0: never */
     const char *on_failed; /* of the handler, for those that have expired; NULL: none */
     int64_t lease_ms;
-    struct limit tag_limit; /* but for its pause */
-    bool without_bodies;    /* load no bodies */
-    bool without_long;      /* leave tasks with long bodies for a later claim */
-    int64_t row_us;         /* how long changing one of its rows takes, if that is long */
-    bool next;              /* also find out when the next task is due; ignored with skip_locked */
+    struct limit
+        tag_limit; /* of the handler: `running` holds where the row of the limit has none */
+    const char *limit_name; /* of the handler; NULL: the tag's */
+    bool guarded;           /* as the last claim has seen it: that row is to be locked */
+    bool doubtful;          /* the last claim found that nothing may start: read it before */
+    int64_t horizon_ms;     /* reserve the starts of a rate so far ahead */
+    /* limit_name: whether another tag is under it, too */
+    bool (*under)(void *arg, const char *tag);
+    void *under_arg;
+    bool locked;         /* set by claim_store.c: that row has been read, and is locked */
+    bool without_bodies; /* load no bodies */
+    bool without_long;   /* leave tasks with long bodies for a later claim */
+    int64_t row_us;      /* how long changing one of its rows takes, if that is long */
+    bool next;           /* also find out when the next task is due; ignored with skip_locked */
     /* leave out all locked rows, however many, if the server can */
     bool skip_locked;
     const uint64_t *aside; /* ids to leave out */
@@ -61,7 +70,10 @@ struct claim_seen {
     size_t lost;    /* of these: claimed by others first */
     /* the limit of the tag allowed none; LIMIT_LOCKED: it could not be read. Also after failures */
     enum limit_why held;
-    size_t left; /* of these: would have needed a process, or bytes of bodies, too many */
+    int64_t limit_at; /* then, or when the rest of a rate is used up: when to claim again */
+    bool guarded;     /* as in struct claim_ask, for the next claim */
+    bool paced;       /* by a rate, hours or a breaker: claim no more than can start at once */
+    size_t left;      /* of these: would have needed a process, or bytes of bodies, too many */
     /* If `next` was set and our share had fewer candidates than the limit: when the first task of
      * our share that is not due yet becomes due. TASK_TIME_NONE: there is none, or the tag is
      * paused. Its row is neither changed nor locked. */

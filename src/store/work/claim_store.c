@@ -11,6 +11,7 @@
 #include "store/db/columns.h"
 #include "store/db/db_put.h"
 #include "store/db/db_session.h"
+#include "store/row/limit_row.h"
 #include "store/row/sql.h"
 
 #include <inttypes.h>
@@ -95,46 +96,96 @@ static void move_won(const struct claim_owner *owner, const struct claim_ask *as
     won->lies |= found->lies;
 }
 
-/* Locks the tag's row of dq_limit (adds it if there is none) until the transaction ends, counts its
- * running tasks, and lowers *limit. careful: does not wait for that lock. */
-static int lock_limit(struct db *db, const struct claim_ask *ask, bool careful, size_t *limit,
-                      enum limit_why *ret_held, struct err *err)
+/* Locks the row of the limit until the transaction ends, and adds it if there is none. careful:
+ * does not wait for that lock. */
+static int lock_limit(struct db *db, const char *name, bool careful, struct err *err)
 {
-    struct buf sql = BUF_INIT;
-    uint64_t running = 0;
+    BUF_LOCAL struct buf sql = BUF_INIT;
     int rc = 0;
 
     if (careful && db_skips_locked(db)) {
         buf_str(&sql, "SELECT name FROM dq_limit WHERE name = ");
-        db_put_text(&sql, ask->tag);
+        db_put_text(&sql, name);
         buf_str(&sql, " FOR UPDATE NOWAIT");
         rc = db_first(db, &sql, COLUMNS_ONE, NULL, NULL, err);
         buf_reset(&sql);
     }
     buf_str(&sql, "INSERT INTO dq_limit (name) VALUES (");
-    db_put_text(&sql, ask->tag);
+    db_put_text(&sql, name);
     buf_str(&sql, ") ON DUPLICATE KEY UPDATE name = name");
     if (rc >= 0)
         rc = db_exec(db, &sql, NULL, err);
-    if (rc < 0) {
-        if (rc == ERR_LOCKED) {
-            db_session_beware(db);
-            err_prefix(err, LIMIT_LOCKED_TEXT);
-            *ret_held = LIMIT_LOCKED;
-        }
-        goto out;
+    if (rc == ERR_LOCKED) {
+        db_session_beware(db);
+        err_prefix(err, LIMIT_LOCKED_TEXT);
     }
-    buf_reset(&sql);
-    buf_printf(&sql, "SELECT COUNT(*) FROM dq_task FORCE INDEX (due) WHERE status = %d AND tag = ",
-               TASK_RUNNING);
-    db_put_text(&sql, ask->tag);
-    rc = db_first(db, &sql, COLUMNS_ONE, sql_take_u64, &running, err);
-    struct limit_answer answer = limit_ask(&ask->tag_limit, running, 0);
-    *ret_held = answer.why;
-    *limit = (size_t)MIN(*limit, answer.may);
-out:
-    buf_done(&sql);
     return rc < 0 ? rc : 0;
+}
+
+/* What runs under a limit of several tags. */
+struct running {
+    const struct claim_ask *ask;
+    uint64_t count;
+};
+
+#define RUNNING_COLUMNS(X) X(RUNNING_TAG, "tag") X(RUNNING_TASKS, "COUNT(*)")
+enum { RUNNING_COLUMNS(COLUMNS_NAME) RUNNING_COUNT };
+
+static int take_running(const struct db_rows *r, void *arg, struct err *err)
+{
+    struct running *x = arg;
+
+    (void)err;
+    if (x->ask->under(x->ask->under_arg, db_string(r, RUNNING_TAG)))
+        x->count += db_u64(r, RUNNING_TASKS);
+    return 0;
+}
+
+static void take_row(const struct db_rows *r, void *arg)
+{
+    limit_row_read(r, arg);
+    ((struct limit_row *)arg)->running = limit_row_more(r);
+}
+
+/* Reads the limit, with what runs under it. *ret_answer: whether and when tasks may start. */
+static int read_limit(struct db *db, const struct claim_ask *ask, struct limit_row *row,
+                      struct limit_answer *ret_answer, struct err *err)
+{
+    BUF_LOCAL struct buf sql = BUF_INIT, count = BUF_INIT;
+    struct running running = {.ask = ask};
+
+    buf_printf(&count,
+               "(SELECT COUNT(*) FROM dq_task FORCE INDEX (due) WHERE status = %d AND tag = ",
+               TASK_RUNNING);
+    db_put_text(&count, ask->tag);
+    buf_chr(&count, ')');
+    limit_row_put_select(&sql, ask->limit_name ? NULL : count.data);
+    buf_str(&sql, " WHERE g.name = ");
+    db_put_text(&sql, ask->limit_name ? ask->limit_name : ask->tag);
+    int rc = db_first(db, &sql, limit_row_columns, take_row, row, err);
+    if (!row->limit.running)
+        row->limit.running = ask->tag_limit.running;
+    if (rc >= 0 && ask->limit_name && (row->limit.running || row->limit.breaker)) {
+        buf_reset(&sql);
+        buf_printf(&sql, "SELECT %s FROM dq_task FORCE INDEX (due) WHERE status = %d GROUP BY tag",
+                   COLUMNS_SELECT(RUNNING_COLUMNS), TASK_RUNNING);
+        rc = db_each(db, &sql, RUNNING_COUNT, take_running, &running, err);
+        row->running = running.count;
+    }
+    *ret_answer = limit_ask(&row->limit, row->running, row->now_at, ask->horizon_ms);
+    return rc < 0 ? rc : 0;
+}
+
+/* When to claim again: as many slots of a rate as the horizon has are reserved together. */
+static void see_limit(const struct claim_ask *ask, const struct limit_row *row,
+                      const struct limit_answer *a, struct claim_seen *saw)
+{
+    saw->held = a->why;
+    saw->limit_at = a->why == LIMIT_RATE
+                        ? MAX(a->again_at - ask->horizon_ms, row->now_at + ask->horizon_ms / 2)
+                        : a->again_at;
+    saw->guarded = row->is_strict;
+    saw->paced = row->limit.rate.count || row->limit.hours || row->limit.breaker;
 }
 
 /* The candidates, and which of them are ours. */
@@ -148,6 +199,7 @@ struct claiming {
     size_t held_count;
     size_t bytes;  /* of their bodies, see rows_take */
     uint64_t rows; /* ours */
+    struct limit_row limit;
     struct claim_seen saw;
 };
 
@@ -156,6 +208,7 @@ static void claiming_done(struct claiming *w)
     free(w->refs);
     free(w->held);
     task_array_done(&w->found);
+    limit_row_done(&w->limit);
 }
 
 static uint64_t claiming_id(const void *arg, size_t i)
@@ -243,6 +296,29 @@ static int find_held(struct claiming *w, struct err *err)
     return read_back(w->db, w->owner, w->refs, w->found.count, w->held, &w->held_count, err);
 }
 
+/* Reserves a start for each candidate, in their order. */
+static int reserve(struct claiming *w, struct err *err)
+{
+    BUF_LOCAL struct buf sql = BUF_INIT;
+    struct limit *l = &w->limit.limit;
+    size_t n = w->found.count;
+    MEM_LOCAL int64_t *starts = mem_alloc((n + 1) * sizeof *starts);
+
+    l->next_us = rate_take(&l->rate, l->next_us, w->limit.now_at * 1000, starts, n);
+    for (size_t i = 0; i < n; i++)
+        w->found.items[i].start_at = (starts[i] + 999) / 1000;
+    buf_str(&sql, "UPDATE dq_limit SET next_at = ");
+    limit_row_put_next(&sql, l->next_us);
+    buf_str(&sql, " WHERE name = ");
+    db_put_text(&sql, w->ask->limit_name ? w->ask->limit_name : w->ask->tag);
+    int rc = db_exec(w->db, &sql, NULL, err);
+    struct limit_answer next =
+        limit_ask(l, w->limit.running + n, w->limit.now_at, w->ask->horizon_ms);
+    if (next.why == LIMIT_RATE)
+        see_limit(w->ask, &w->limit, &next, &w->saw);
+    return rc;
+}
+
 /* How a claim with a global limit, which is one transaction, deals with bad rows: not at all;
  * leaves out locked ones; claims only the first, to learn which one fails. */
 enum care { CARE_NONE, CARE_SIFT, CARE_ONE };
@@ -253,14 +329,23 @@ static int claim_limited(struct claiming *w, enum care care, struct rows_faults 
 {
     struct rows_work work = {0, w, claiming_id, claim_part, NULL};
     size_t limit = care == CARE_ONE && w->ask->limit ? 1 : w->ask->limit, n = 0, *at = NULL;
+    struct limit_answer answer;
     bool locked = false;
 
     int rc = db_begin(w->db, err);
-    if (rc == 0)
-        rc = lock_limit(w->db, w->ask, care != CARE_NONE, &limit, &w->saw.held, err);
+    if (rc == 0) {
+        rc = lock_limit(w->db, w->ask->limit_name ? w->ask->limit_name : w->ask->tag,
+                        care != CARE_NONE, err);
+        w->saw.held = rc == ERR_LOCKED ? LIMIT_LOCKED : LIMIT_OPEN;
+    }
     locked = rc == 0;
     if (rc == 0)
+        rc = read_limit(w->db, w->ask, &w->limit, &answer, err);
+    if (rc == 0) {
+        see_limit(w->ask, &w->limit, &answer, &w->saw);
+        limit = (size_t)MIN(limit, answer.may);
         rc = find_some(w, limit, faults, err);
+    }
     work.count = n = w->found.count;
     at = mem_alloc((n + 1) * sizeof *at);
     for (size_t i = 0; i < n; i++)
@@ -269,6 +354,8 @@ static int claim_limited(struct claiming *w, enum care care, struct rows_faults 
         rc = rows_sift(w->db, &work, faults, at, &n, err);
     if (rc == 0 && n)
         rc = claim_part(w, at, n, err);
+    if (rc == 0 && n && w->limit.limit.rate.count)
+        rc = reserve(w, err);
     if (rc == 0)
         rc = find_held(w, err);
     rc = db_end(w->db, rc, err);
@@ -283,23 +370,46 @@ static int claim_limited(struct claiming *w, enum care care, struct rows_faults 
     return rc;
 }
 
+/* A limit by which nothing may start is not locked to find that out. */
+static int look_before(struct claiming *w, bool *ret_may, struct err *err)
+{
+    struct limit_answer answer;
+    int rc = read_limit(w->db, w->ask, &w->limit, &answer, err);
+
+    if (rc == 0)
+        see_limit(w->ask, &w->limit, &answer, &w->saw);
+    *ret_may = rc == 0 && answer.may > 0;
+    return rc;
+}
+
 int claim_store_claim(struct db *db, const struct claim_owner *owner, const struct claim_ask *ask,
                       struct task_array *won, struct claim_seen *ret, struct rows_faults *faults,
                       struct err *err)
 {
+    struct claim_ask locked = *ask;
     struct claiming w = {.db = db, .owner = owner, .ask = ask};
     enum care care = db_session_wary(db) ? CARE_SIFT : CARE_NONE;
     size_t before = faults ? faults->count : 0;
-    bool again = false;
+    bool limited = ask->guarded || ask->tag_limit.running, again = false, may = true;
     int rc = 0;
 
-    if (ask->tag_limit.running) {
+    if (limited && ask->doubtful)
+        rc = look_before(&w, &may, err);
+    if (rc < 0 || !may) {
+        *ret = w.saw;
+        claiming_done(&w);
+        return rc;
+    }
+    if (limited) {
+        locked.locked = true;
+        claiming_done(&w);
+        w = (struct claiming){.db = db, .owner = owner, .ask = &locked};
         for (;; care++) {
             rc = claim_limited(&w, care, faults, &again, err);
             if (!again)
                 break;
             claiming_done(&w);
-            w = (struct claiming){.db = db, .owner = owner, .ask = ask};
+            w = (struct claiming){.db = db, .owner = owner, .ask = &locked};
             if (faults)
                 faults->count = before;
         }

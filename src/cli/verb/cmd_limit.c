@@ -1,0 +1,226 @@
+/*
+ * cmd_limit.c - dq limit: how many tasks may start, how fast and in which hours; lists limits.
+ */
+#include "cli/judge/fleet.h"
+#include "cli/line/none.h"
+#include "cli/line/verbs.h"
+#include "cli/many/act.h"
+#include "store/fleet/limit_store.h"
+
+#include "base/json.h"
+#include "base/mem.h"
+#include "base/zone.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+struct limit_values {
+    int64_t running, burst;
+    const char *rate, *hours, *reason;
+    bool clear;
+};
+
+/* --- listing --- */
+
+#define ROW ((const struct limit_row *)row)
+
+/* A cell's text must live until its getter is called again. */
+static void set_text(struct cell *ret, struct buf *b, char (*keep)[512])
+{
+    snprintf(*keep, sizeof *keep, "%s", b->len ? b->data : "open");
+    cell_set_text(ret, *keep);
+}
+
+OUT_GETTER(rate)
+{
+    static char text[512];
+    BUF_LOCAL struct buf b = BUF_INIT;
+    if (!ROW->limit.rate.count)
+        return;
+    rate_put(&b, &ROW->limit.rate);
+    set_text(ret, &b, &text);
+}
+
+OUT_GETTER(burst)
+{
+    if (ROW->limit.rate.count)
+        cell_set_number(ret, ROW->limit.rate.burst);
+}
+
+OUT_GETTER(state)
+{
+    static char text[512];
+    BUF_LOCAL struct buf b = BUF_INIT;
+    struct limit l = ROW->limit;
+    l.name = NULL;
+    const struct limit_answer a = limit_ask(&l, 0, ROW->now_at, 0);
+    limit_put(&b, &l, &a, ROW->now_at);
+    set_text(ret, &b, &text);
+}
+
+/* clang-format off */
+#define LIMIT_ROW(name, type, field, max, get, help) COLUMN(limit_row, NULL, name, type, field, max, 0, get, help)
+static const struct column columns[] = {
+    LIMIT_ROW("limit", NAME, name, COLUMN_NARROW, NULL, ""),
+    LIMIT_ROW("running", SOME, limit.running, 0, NULL, ""),
+    LIMIT_ROW("rate", TEXT, name, 0, get_rate, ""),
+    LIMIT_ROW("burst", U32, limit.rate.burst, 0, get_burst, ""),
+    LIMIT_ROW("hours", TEXT, hours_text, 60, NULL, ""),
+    LIMIT_ROW("state", TEXT, name, 60, get_state, ""),
+    LIMIT_ROW("paused_until", UNTIL, limit.paused_until_at, 0, NULL, ""),
+    LIMIT_ROW("paused_by", TEXT, paused_by, 0, NULL, ""),
+    LIMIT_ROW("pause_reason", TEXT, pause_reason, 60, NULL, ""),
+    LIMIT_ROW("held_until", UNTIL, limit.held_until_at, 0, NULL, ""),
+    LIMIT_ROW("hold_reason", TEXT, hold_reason, 60, NULL, ""),
+    LIMIT_ROW("breaker", SOME, limit.breaker, 0, NULL, ""),
+    LIMIT_ROW("reason", TEXT, reason, 60, NULL, ""),
+    LIMIT_ROW("actor", TEXT, actor, 0, NULL, ""),
+    LIMIT_ROW("updated", TIME, update_at, 0, NULL, ""),
+};
+/* clang-format on */
+
+static int list(struct cmd_context *c, const char *name, struct err *err)
+{
+    struct limit_row *rows = NULL;
+    size_t count = 0;
+    int rc = limit_store_list(c->db, name, &rows, &count, err);
+    if (rc < 0)
+        return rc;
+    if (count)
+        c->style.cell.now_at = rows[0].now_at;
+    rc = out_all(
+        &c->style,
+        OUT_OF(columns, "limit,running,rate,burst,hours,state,reason", "reason,burst,hours"), NULL,
+        rows, sizeof *rows, count, err);
+    if (rc == 0)
+        rc = out_flush(err);
+    limit_store_free(rows, count);
+    if (rc == 0 && count == 0 && name)
+        return err_set(err, ERR_NOT_FOUND, "there is no limit of the name %s", name);
+    if (rc == 0 && count == 0)
+        cmd_note(c, "there is no limit");
+    return rc;
+}
+
+/* --- setting --- */
+
+static int read_rate(const struct limit_values *v, struct rate *ret, struct err *err)
+{
+    if (!v->rate)
+        return v->burst < 0 ? 0 : err_set(err, ERR_USAGE, "--burst needs --rate");
+    int rc = rate_parse(v->rate, ret, err);
+    if (rc == 0 && v->burst >= 0)
+        rc = rate_set_burst(ret, v->burst, err);
+    return rc;
+}
+
+/* In their canonical form. */
+static int read_hours(const struct limit_values *v, struct buf *ret, struct err *err)
+{
+    MEM_LOCAL char *zone = zone_local_name();
+    struct hours *hours;
+    int rc = v->hours ? hours_parse(v->hours, zone, &hours, err) : 0;
+    if (rc < 0 || !v->hours)
+        return rc;
+    hours_put(ret, hours, "\n");
+    hours_free(hours);
+    return 0;
+}
+
+/* A name that no tag and no handler has limits nothing yet. */
+static void note_use(struct cmd_context *c, const char *name)
+{
+    LOCAL_BY(fleet_done) struct fleet f = {0};
+    struct err ignored;
+    if (fleet_load(c->db, &f, &ignored) == 0 && !fleet_uses_limit(&f, name))
+        cmd_note(c, "no handler of a live dqd serves a tag %s or has limit: %s", name, name);
+}
+
+static int set(struct cmd_context *c, const struct limit_values *v, const char *name,
+               struct err *err)
+{
+    BUF_LOCAL struct buf hours = BUF_INIT;
+    LOCAL_BY(act_done) struct act act = {0};
+    struct limit_set change = {.clear = v->clear, .running = v->running, .reason = v->reason};
+    int rc = read_rate(v, &change.rate, err);
+    if (rc == 0)
+        rc = read_hours(v, &hours, err);
+    if (rc == 0)
+        rc = poller_store_check_knows(c->db, POLLER_KNOWS_LIMITS, err);
+    if (rc < 0)
+        return rc;
+    change.hours = hours.data;
+    act_init(&act, c, NULL, 0);
+    act_about(&act, name);
+    act.event.tag = name;
+    rc = limit_store_set(c->db, &act.event, &change, err);
+    if (rc == 0)
+        return err_set(err, ERR_NOT_FOUND, "there is nothing to clear: %s has no limit", name);
+    if (rc < 0)
+        return rc;
+    cmd_wake(c, 0);
+    cmd_note(c, "limit %s is %s from the next claim on; handlers that run continue", name,
+             v->clear && v->running < 0 && !v->rate && !v->hours ? "cleared" : "set");
+    note_use(c, name);
+    return 0;
+}
+
+static int run(struct cmd_context *c, const void *values, struct err *err)
+{
+    const struct limit_values *v = values;
+    const char *name = c->operand_count ? c->operands[0] : NULL;
+    bool sets = v->running >= 0 || v->rate || v->hours || v->clear || v->burst >= 0;
+    size_t chars;
+    if (!sets && v->reason)
+        return err_set(err, ERR_USAGE, "--reason needs something to set");
+    if (!sets)
+        return list(c, name, err);
+    if (!name)
+        return err_set(err, ERR_USAGE, "missing argument: dq limit NAME --running N, for example");
+    if (strpbrk(name, "*?"))
+        return err_set(
+            err, ERR_USAGE,
+            "a limit has one name: give the handlers of these tags limit: NAME; dq pause "
+            "pauses all tags that match");
+    if (task_check_tag(name, strlen(name), err) != 0)
+        return ERR_DATA;
+    if (v->reason && (!json_utf8_valid(v->reason, strlen(v->reason), &chars, NULL) || chars > 255))
+        return err_set(err, ERR_DATA, "--reason: at most 255 characters of UTF-8");
+    return set(c, v, name, err);
+}
+
+#define FIELD(name) offsetof(struct limit_values, name)
+/* clang-format off */
+static const struct cmd_option options[] = {
+    {"running", 0, CMD_COUNT, FIELD(running), "N", "tasks that may run at a time, on all hosts; 0: as the handlers say", NULL, 0},
+    {"rate", 0, CMD_TEXT, FIELD(rate), "N/PERIOD", "tasks that may start in a period, evenly: 100/m, 5/s, 1/10s", NULL, 0},
+    {"burst", 0, CMD_COUNT, FIELD(burst), "N", "of these, at once, if none has started for a while; default: 1", NULL, 0},
+    {"hours", 0, CMD_TEXTS, FIELD(hours), "WINDOW",
+     "when tasks may start: 'Mon-Fri 08:00-18:00', '22:00-06:00 Europe/Berlin'; may be repeated", NULL, 0},
+    {"clear", 0, CMD_FLAG, FIELD(clear), NULL, "first drop what was set before; alone: drop the limit", NULL, 0},
+    {"reason", 0, CMD_TEXT, FIELD(reason), "TEXT", "why, for those who list limits", NULL, 0},
+};
+/* clang-format on */
+
+const struct cmd cmd_limit = {
+    .name = "limit",
+    .group = "change",
+    .summary = "limit how many tasks run, how fast they start, and in which hours",
+    .usage =
+        "[NAME]\n"
+        "NAME [--running N] [--rate N/PERIOD [--burst N]] [--hours WINDOW]... [--clear] [--reason TEXT]",
+    .details =
+        "A tag is under the limit of its own name, or under that which its handler names in limit:. Without "
+        "options, limits are listed.",
+    CMD_OPTIONS(options, limit_values),
+    .min_operands = 0,
+    .max_operands = 1,
+    .level = CMD_SCHEMA,
+    .formats = OUT_ANY,
+    .examples = "dq limit stripe --rate 100/m --burst 10 --running 4\n"
+                "dq limit mail.newsletter --hours \"Mon-Fri 08:00-18:00 Europe/Berlin\"\n"
+                "dq limit stripe --clear\n"
+                "dq limit",
+    .run = run,
+};

@@ -1,0 +1,50 @@
+/*
+ * limit_row.h - a row of dq_limit.
+ */
+#ifndef DQ_STORE_ROW_LIMIT_ROW_H
+#define DQ_STORE_ROW_LIMIT_ROW_H
+
+#include "base/hours.h"
+#include "base/limit.h"
+#include "store/db/db.h"
+
+struct limit_row {
+    struct limit limit; /* its texts are those below */
+    char *name, *reason, *actor;
+    char *paused_by, *pause_reason, *hold_reason;
+    char *hours_text;
+    struct hours *hours;
+    char *bad; /* why its hours cannot be read: it counts as closed; NULL: they can */
+    bool is_pattern;
+    bool is_strict; /* it says more than a pause */
+    int64_t update_at;
+    int64_t now_at;   /* the clock at that statement */
+    uint64_t running; /* set by others: tasks under it that run */
+};
+void limit_row_done(struct limit_row *l);
+
+/* Appends "SELECT ... FROM dq_limit g", for limit_row_read. more: NULL, or an expression whose
+ * value limit_row_more returns. */
+void limit_row_put_select(struct buf *sql, const char *more);
+extern const unsigned limit_row_columns;
+/* Fills *ret, which the caller frees with limit_row_done. Reads files of zones. */
+void limit_row_read(const struct db_rows *r, struct limit_row *ret);
+uint64_t limit_row_more(const struct db_rows *r);
+
+/* A row of dq_limit by which more than any number of tasks may start, at any time: a claim has to
+ * lock it. And one that is paused or held. */
+#define LIMIT_ROW_STRICT(alias)                                                                    \
+    "(" LIMIT_ROW_STOPS(alias) " OR " alias "running IS NOT NULL OR " alias                        \
+                               "rate IS NOT NULL OR " alias "hours IS NOT NULL OR " alias          \
+                               "breaker > 0)"
+#define LIMIT_ROW_STOPS(alias)                                                                     \
+    "(" alias "paused_until > UTC_TIMESTAMP(3) OR " alias "held_until > UTC_TIMESTAMP(3))"
+/* One that pauses all tags that match it: alias.pattern; the tag stands before it. */
+#define LIMIT_ROW_MATCHES(alias)                                                                   \
+    " LIKE " alias "pattern ESCAPE '!' AND " alias "pattern IS NOT NULL AND " alias                \
+    "paused_until > UTC_TIMESTAMP(3)"
+
+/* Appends the instant of struct limit.next_us. */
+void limit_row_put_next(struct buf *sql, int64_t next_us);
+
+#endif

@@ -1,0 +1,67 @@
+#!/usr/bin/env bats
+# dq limit: what it stores, lists and refuses; pauses by a glob.
+
+load ../lib/sandbox
+setup() { sandbox_clear; }
+
+refused()
+{
+    try dq limit "${@:3}"
+    [ "$rc" -eq "$1" ]
+    [[ $err == "dq: limit: "*"$2"* ]]
+    [ -z "$(sql 'SELECT name FROM dq_limit')" ]
+}
+
+@test 'a limit is set, listed in every format, changed and cleared, and each act is recorded' {
+    try dq limit stripe --running 4 --rate 100/m --burst 10 --reason 'the contract'
+    [ "$rc" -eq 0 ]
+    [[ $err == *'limit stripe is set from the next claim on'* ]]
+    [[ $err == *'no handler of a live dqd serves a tag stripe or has limit: stripe'* ]]
+    [[ $(dq limit) == *$'LIMIT'*'stripe'*' 4 '*'100/m'*' 10 '*'the contract'* ]]
+    dq -q limit stripe --hours 'Mon-Fri 08:00-18:00 Europe/Berlin' --hours 'Sat 10:00-12:00 Europe/Berlin'
+    json=$(dq limit stripe -o json)
+    [[ $json == '[{"limit":"stripe","running":4,"rate":"100/m","burst":10,"hours":"Mon-Fri 08:00-18:00 '* ]]
+    [[ $json == *' Europe/Berlin\nSat 10:00-12:00 Europe/Berlin",'* ]]
+    dq -q limit stripe --clear --rate 5/s
+    [ "$(sql 'SELECT running, rate, rate_period, burst, hours FROM dq_limit')" = $'NULL\t5\t1000\t1\tNULL' ]
+    [[ $(sql "SELECT arguments FROM dq_event WHERE verb = 'limit'") == 'stripe --running 4 --rate 100/m --burst 10'* ]]
+    dq -q limit stripe --clear
+    [[ $(dq limit 2>&1) == *'there is no limit' ]]
+    try dq limit stripe --clear
+    [ "$rc" -eq 1 ]
+    [[ $err == *'there is nothing to clear: stripe has no limit' ]]
+}
+
+@test 'what is no limit is refused in one line, and nothing is stored' {
+    refused 65 'use dq pause' t --rate 0/m
+    refused 65 '10/fortnight' t --rate 10/fortnight
+    refused 65 'burst 0: goes from 1' t --rate 10/m --burst 0
+    refused 64 '--burst needs --rate' t --burst 3
+    refused 65 '25:00' t --hours '25:00-26:00'
+    refused 65 'Europe/Berlin' t --hours '08:00-18:00 Europe/Berlim'
+    refused 65 '' t --hours '08:00-08:00'
+    refused 64 'a limit has one name' 'mail.*' --running 1
+    refused 64 'missing argument' --running 1
+    refused 64 '--reason needs something to set' t --reason why
+    refused 65 'white space' 'a b' --running 1
+    refused 1 'there is no limit of the name t' t
+}
+
+@test 'a live dqd that is too old for limits is named, and nothing is changed' {
+    fake_dqd t
+    sql 'UPDATE dq_poller SET knows = 1'
+    try dq limit t --running 1
+    [ "$rc" -eq 78 ]
+    [ -z "$(sql 'SELECT name FROM dq_limit')" ]
+}
+
+@test 'pauses are listed, too; resume ends a hold and names what still holds the tag' {
+    dq -q pause 'mail.*' --reason moving
+    [[ $(dq limit) == *'mail.*'*'paused until resumed: moving'* ]]
+    sql "INSERT INTO dq_limit (name, held_until, hold_reason)
+         VALUES ('mail.a', UTC_TIMESTAMP(3) + INTERVAL 1 HOUR, 'HTTP 429')"
+    [[ $(dq limit mail.a) == *'held for 59m'*': HTTP 429'* ]]
+    try dq resume mail.a
+    [[ $err == *'mail.a is resumed'*'mail.*'* ]]
+    [[ $(dq limit) != *HTTP* ]]
+}

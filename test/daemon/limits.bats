@@ -1,0 +1,143 @@
+#!/usr/bin/env bats
+# Limits with real dqds: how many tasks run, how fast they start, in which hours; holds and pauses.
+
+load ../lib/sandbox
+setup() { sandbox_clear; cd "$BATS_TEST_TMPDIR"; }
+
+# tasks N TAG...: N of each
+tasks()
+{
+    local n=$1 tag
+    shift
+    for tag; do for ((i = 0; i < n; i++)); do echo "{\"tag\":\"$tag\"}"; done; done | dq -q add --from - >/dev/null
+}
+started() { cat starts 2>/dev/null | wc -l; }
+all_started() { [ "$(started)" -ge "$1" ]; }
+
+# Two of them; the first one ends with the test, too.
+dqds()
+{
+    dqd_start --resident
+    other_pid=$DQD_PID
+    dqd_start --resident
+}
+teardown()
+{
+    [ -z "${other_pid:-}" ] || kill "$other_pid"
+    dqd_reap
+}
+
+# Two tags under one limit, whose starts are written down.
+two_tags()
+{
+    write_handlers <<END
+handlers:
+  pay: {run: 'date +%s%N >>$BATS_TEST_TMPDIR/starts', limit: stripe}
+  refund: {run: 'date +%s%N >>$BATS_TEST_TMPDIR/starts', limit: stripe}
+  other: {run: ':'}
+END
+}
+
+@test 'two tags and two dqds share a rate: 20 starts a second, 3 at once, in turns; other tags do not wait' {
+    two_tags
+    dq -q limit stripe --rate 20/s --burst 3
+    tasks 12 pay refund
+    dqds
+    dq -q add other
+    wait_until is "tag = 'other' AND status = 1" 1
+    [ "$(started)" -lt 24 ]
+    wait_until all_started 24
+    # in any window, no more than burst + rate * t; a start may be as late as a process takes to begin
+    sort -n starts | awk '{ at[NR] = $1 / 1e6 } END {
+        for (i = 1; i <= NR; i++) for (j = i + 4; j <= NR; j++)
+            if (j - i + 1 > 3 + 1 + (at[j] - at[i] + 100) / 50) { print i, j, at[j] - at[i]; exit 1 } }'
+    [ "$(sql "SELECT COUNT(*) FROM dq_task WHERE status = 1 AND attempt = 1")" -eq 25 ]
+    # neither tag has waited for the end of the other
+    first=$(sql "SELECT MIN(execution_time) FROM dq_task WHERE tag = 'refund'")
+    [ "$(sql "SELECT COUNT(*) FROM dq_task WHERE tag = 'pay' AND execution_time > '$first'")" -gt 3 ]
+}
+
+@test 'two tags share how many run: never more than two at a time on two dqds' {
+    write_handlers <<END
+handlers:
+  pay: {run: 'echo + >>$BATS_TEST_TMPDIR/j; sleep 0.1; echo - >>$BATS_TEST_TMPDIR/j', limit: stripe}
+  refund: {run: 'echo + >>$BATS_TEST_TMPDIR/j; sleep 0.1; echo - >>$BATS_TEST_TMPDIR/j', limit: stripe}
+END
+    dq -q limit stripe --running 2
+    tasks 6 pay refund
+    dqds
+    wait_until is "status = 1" 12
+    [ "$(awk '/\+/ { n++ } /-/ { n-- } n > most { most = n } END { print most }' j)" -eq 2 ]
+}
+
+@test 'outside its hours nothing starts, dq why says when it opens, and dq check does not ring' {
+    two_tags
+    # closed now, whatever the time is: open in an hour that begins in two
+    from=$(date -u -d '+2 hours' +%H:00) to=$(date -u -d '+3 hours' +%H:00)
+    dq -q limit stripe --hours "$from-$to UTC"
+    id=$(dq -q add pay)
+    dqd_start --resident
+    dq -q add other
+    wait_until is "tag = 'other' AND status = 1" 1
+    [ "$(started)" -eq 0 ]
+    [[ $(dq why "$id") == *"limit stripe: closed until "*" $from "* ]]
+    dq check --max-late 1ms
+    dq -q limit stripe --clear # on this host at once
+    wait_until is "id = $id AND status = 1" 1
+}
+
+@test 'a handler that is told to wait holds its limit for all tags, and uses no attempt' {
+    write_handlers <<END
+handlers:
+  pay:
+    limit: stripe
+    run: |
+      if [ ! -e $BATS_TEST_TMPDIR/told ]; then
+          touch $BATS_TEST_TMPDIR/told
+          echo '{"result":"retry","hold":"1h","error":"HTTP 429"}' >&3
+      fi
+  refund: {run: ':', limit: stripe}
+END
+    dqd_start --resident
+    id=$(dq -q add pay)
+    wait_until is "status = 0 AND attempt = 0 AND error_stack LIKE 'snoozed%HTTP 429'" 1
+    id2=$(dq -q add refund)
+    [[ $(dq why "$id2") == *'limit stripe: held for '*': HTTP 429'* ]]
+    [[ $(dq limit) == *'stripe'*'held for '*': HTTP 429'* ]]
+    is "status = 0" 2
+    dq -q resume stripe
+    wait_until is "status = 1 AND attempt = 1" 2
+}
+
+@test 'a hold that is no hold is a failed attempt that quotes it' {
+    write_handlers <<'END'
+handlers:
+  t: {run: 'echo "{\"result\":\"retry\",\"hold\":\"400d\"}" >&3', retry: never}
+END
+    dq -q add t
+    dqd
+    [[ $(sql 'SELECT error_stack FROM dq_task') == *'"hold" goes from 1ms to 1d'* ]]
+}
+
+@test 'tags of a pattern that is paused start nothing, those that do not match start' {
+    write_handlers <<<'handlers: {"mail.*": {run: ":"}, other: {run: ":"}}'
+    dq -q pause 'mail.*'
+    dqd_start --resident
+    tasks 1 mail.a mail.b other
+    wait_until is "tag = 'other' AND status = 1" 1
+    is "tag LIKE 'mail.%' AND status = 0" 2
+    dq -q resume 'mail.*'
+    wait_until is "status = 1" 3
+}
+
+@test 'a tag without a limit is claimed without a statement more' {
+    write_handlers <<<'handlers: {t: {run: ":"}}'
+    dq -q limit another --rate 1/s
+    dqd_start --resident
+    dq -q add t
+    wait_until is "status = 1" 1
+    dq -q add t
+    wait_until is "status = 1" 2
+    # the row of a limit is locked, and so added, only for tags that have one
+    [ "$(sql 'SELECT GROUP_CONCAT(name) FROM dq_limit')" = another ]
+}
