@@ -20,6 +20,8 @@
 
 /* Starts under a rate are reserved so far ahead: ten claims a second at most. */
 #define LIMIT_HORIZON_MS 100
+/* A pass takes what may start until the next one of a timer of seconds. */
+#define LIMIT_PASS_MS 5000
 /* So long after a dqd has taken starts that another one had left, it expects to find more. */
 #define STOLE_US INT64_C(10000000)
 
@@ -273,8 +275,11 @@ static int claim(struct claims *claims, const struct look_step *s, struct err *e
         .tag_limit = {.running = (uint32_t)h->global_max_running, LIMIT_NONE},
         .limit_name = h->limit,
         .guarded = t->guarded,
+        .unsure = claims->ctx->once && !t->guarded,
         .doubtful = s->tag->hold.because != LIMIT_OPEN,
-        .horizon_ms = h->batch > 1 ? 0 : LIMIT_HORIZON_MS,
+        .horizon_ms = h->batch > 1        ? 0
+                      : claims->ctx->once ? LIMIT_PASS_MS
+                                          : LIMIT_HORIZON_MS,
         .under = is_under,
         .under_arg = claims,
         .row_us = s->tag->claims.row_us,

@@ -425,7 +425,7 @@ void look_claimed(struct look *l, struct look_tag *t, const struct look_claim *c
     if (l->all && c->won && c->won == c->seen &&
         !c->some_aside) /* all that was due is taken, or all before the last of them */
         set_floor(l, t, c->next_known ? (struct peek_floor){.at = c->next_at} : c->last, now_us);
-    if (c->seen > c->bad) {
+    if (c->seen > c->bad || c->again) {
         l->found = true;
     } else if (!l->all && l->wake != LOOK_NOT_WOKEN) {
         t->hold.until_us = 0;

@@ -141,3 +141,15 @@ END
     # the row of a limit is locked, and so added, only for tags that have one
     [ "$(sql 'SELECT GROUP_CONCAT(name) FROM dq_limit')" = another ]
 }
+
+@test 'a pass obeys limits, too: it waits for starts of the next seconds, not for hours' {
+    two_tags
+    dq -q limit stripe --rate 5/s
+    dq -q limit other --hours "$(date -u -d '+2 hours' +%H:00)-$(date -u -d '+3 hours' +%H:00) UTC"
+    tasks 4 pay
+    dq -q add other
+    dqd
+    [ "$(started)" -eq 4 ]
+    sort -n starts | awk 'NR > 1 && ($1 - last) / 1e6 < 150 { exit 1 } { last = $1 }'
+    is "tag = 'other' AND status = 0 AND attempt = 0" 1
+}

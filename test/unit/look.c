@@ -164,6 +164,15 @@ static bool claimed(struct play *p, char *text)
             c.some_aside = true;
         else if (!strcmp(word, "full"))
             c.held = LIMIT_RUNNING;
+        else if (sscanf(word, "rate=%d", &n) == 1) {
+            c.held = LIMIT_RATE;
+            c.limit_at = n;
+            c.paced = true;
+        } else if (!strcmp(word, "paused")) {
+            c.held = LIMIT_PAUSED;
+            c.limit_at = INT64_MAX;
+        } else if (!strcmp(word, "guarded"))
+            c.again = true;
         else
             return false;
     }

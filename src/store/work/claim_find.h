@@ -44,6 +44,7 @@ struct claim_ask {
         tag_limit; /* of the handler: `running` holds where the row of the limit has none */
     const char *limit_name; /* of the handler; NULL: the tag's */
     bool guarded;           /* as the last claim has seen it: that row is to be locked */
+    bool unsure;            /* nothing else tells of it: look if nothing is found */
     bool doubtful;          /* the last claim found that nothing may start: read it before */
     int64_t horizon_ms;     /* reserve the starts of a rate so far ahead */
     /* limit_name: whether another tag is under it, too */

@@ -382,6 +382,15 @@ static int look_before(struct claiming *w, bool *ret_may, struct err *err)
     return rc;
 }
 
+static int see_guarded(struct claiming *w, struct err *err)
+{
+    struct limit_answer answer;
+    int rc = read_limit(w->db, w->ask, &w->limit, &answer, err);
+
+    w->saw.guarded = w->limit.is_strict;
+    return rc;
+}
+
 int claim_store_claim(struct db *db, const struct claim_owner *owner, const struct claim_ask *ask,
                       struct task_array *won, struct claim_seen *ret, struct rows_faults *faults,
                       struct err *err)
@@ -420,6 +429,8 @@ int claim_store_claim(struct db *db, const struct claim_owner *owner, const stru
                           false, faults, err);
         if (rc == 0)
             rc = find_held(&w, err);
+        if (rc == 0 && ask->unsure && !w.saw.found)
+            rc = see_guarded(&w, err);
     }
     *ret = w.saw;
     if (rc == 0) {
