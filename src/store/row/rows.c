@@ -79,7 +79,8 @@ static bool tables_in_order(struct db *db)
 {
     static const char *const probes[] = {
         "UPDATE dq_task SET version = version WHERE id = 0",
-        "INSERT INTO dq_task (tag, missed_slots) SELECT '', 0 FROM dq_meta WHERE FALSE",
+        "INSERT INTO dq_task (tag, message_body, expected_time, create_time, missed_slots)"
+        " SELECT '', '', UTC_TIMESTAMP(3), UTC_TIMESTAMP(3), 0 FROM dq_meta WHERE FALSE",
         ROWS_PROBE_ATTEMPT,
     };
     BUF_LOCAL struct buf sql = BUF_INIT;
