@@ -30,7 +30,9 @@ static struct tag_state tag;
 static int begin(void **state)
 {
     (void)state;
-    tag = (struct tag_state){.name = (char[]){"t"}};
+    static char name[] = "t";
+
+    tag = (struct tag_state){.name = name};
     minute_init(&minute, &ctx);
     settle_init(&results, &ctx, &minute);
     flight_init(&flight, &ctx, &look, &results, &minute);

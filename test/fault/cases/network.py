@@ -718,6 +718,7 @@ def black_hole(t):
     no handler is killed, and tasks begin again long before read_timeout has passed."""
     proxy, lease = t.proxy(tcp=True), 6 * t.pace()
     t.configure({**proxy.settings(), "read_timeout": "10m"}, lease=f"{lease}s")
+    t.handlers({"t": ""}, timeout="5m")
     d = t.dqd()
     t.add(2, words=f"until={t.dir}/end")
     t.wait(lambda: t.count("status = 3") == 2, "they run")

@@ -259,7 +259,7 @@ def locked_poller(t):
 VANISH = [
     ("START TRANSACTION", 0, "limit"),
     ("^INSERT INTO dq_limit ", 0, "limit"),
-    ("^SELECT COUNT", 0, "limit"),
+    ("^SELECT g.name", 0, "limit"),
     ("^SELECT c.id", 0, "limit"),
     ("claim", 0, "limit"),
     ("commit", 1, "limit"),
