@@ -420,7 +420,7 @@ int claim_recover(struct claims *claims, struct err *err)
         if (faults.count)
             care_put_aside(claims->ctx->db, t, &faults, when_steady_us());
         rows_faults_done(&faults);
-        if (t->look.paced) /* when it may start is not known any more */
+        if (t->guarded || t->look.paced) /* when it may start is not known any more */
             flight_give_back(claims->flight, t, &one, claims->sent_us, "its start was lost");
         else
             take(claims, t, &one, claims->sent_us);

@@ -489,7 +489,7 @@ void look_reaped(struct look *l)
 int64_t look_woken(struct look *l, int64_t now_us)
 {
     for (size_t i = 0; i < l->tag_count; i++)
-        if (!l->tags[i]->paced) /* its limit says when, and is asked each second */
+        if (!look_tag_is_timed(l->tags[i]))
             l->tags[i]->hold.until_us = 0;
     if (l->wake == LOOK_WOKEN_LAST && l->stale) /* the look for the last wake-up is still to come:
                                                    it must not be put off for ever */

@@ -163,11 +163,16 @@ void look_tag_set_floor(struct look_tag *t, struct peek_floor floor, int64_t now
                    : (struct peek_floor){.at = recent_at};
 }
 
+bool look_tag_is_timed(const struct look_tag *t)
+{
+    return t->hold.because == LIMIT_HELD || t->hold.because == LIMIT_CLOSED ||
+           t->hold.because == LIMIT_RATE;
+}
+
 int64_t look_tag_limit_us(const struct look_tag *t, int64_t reached_us, bool won, int64_t hold_us,
                           int64_t now_us)
 {
-    bool timed = t->hold.because != LIMIT_PAUSED && t->hold.because != LIMIT_RUNNING;
-    int64_t latest_us = now_us + (timed ? LIMIT_AGAIN_US : hold_us);
+    int64_t latest_us = now_us + (look_tag_is_timed(t) ? LIMIT_AGAIN_US : hold_us);
 
     /* whoever got some comes after the other tags of its limit */
     return MAX(MIN(reached_us, latest_us), now_us) + (won ? LIMIT_TURN_US : 0);

@@ -100,6 +100,8 @@ void look_tag_handler_changed(struct look_tag *t); /* ends the rest, and any pau
 int64_t look_tag_held_us(const struct look_tag *t);
 /* No task of our share is pending below the floor, as far as is known at now_at (0: not known). */
 void look_tag_set_floor(struct look_tag *t, struct peek_floor floor, int64_t now_at);
+/* Its limit says when it allows more, and is asked each second at least. */
+bool look_tag_is_timed(const struct look_tag *t);
 /* Its limit allows no more, which t->hold.because says, until reached_us. won: some were taken.
  * When to claim again: a limit may be changed. */
 int64_t look_tag_limit_us(const struct look_tag *t, int64_t reached_us, bool won, int64_t hold_us,

@@ -100,11 +100,16 @@ int settle_flush_holds(struct settle_results *q, struct err *err)
         char text[WHEN_TEXT_SIZE];
         int rc = limit_store_hold(q->ctx->db, h->limit, h->for_ms, h->reason, err);
 
-        if (rc < 0)
+        if (rc == ERR_LOCKED) /* results do not wait for it */
+            return 0;
+        if (rc == ERR_TRANSIENT || (rc < 0 && !db_connected(q->ctx->db)))
             return rc;
-        log_fold(when_steady_us(), LOG_NOTE, "a handler asked to hold its limit", h->limit,
-                 h->reason, "limit=%s for=%s error=%s", log_quote(h->limit),
-                 when_format_duration(text, h->for_ms), log_quote(h->reason));
+        log_fold(when_steady_us(), rc < 0 ? LOG_WARN : LOG_NOTE,
+                 rc < 0 ? "cannot hold a limit as a handler asked"
+                        : "a handler asked to hold its limit",
+                 h->limit, rc < 0 ? err->text : h->reason, "limit=%s for=%s error=%s",
+                 log_quote(h->limit), when_format_duration(text, h->for_ms),
+                 log_quote(rc < 0 ? err->text : h->reason));
         drop_hold(q);
     }
     return 0;

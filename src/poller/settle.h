@@ -69,8 +69,9 @@ void settle_queue_output(struct settle_results *q, const struct claim_ref *ref, 
  * that comes back is started meanwhile. */
 void settle_queue_hold(struct settle_results *q, const char *limit, int64_t for_ms,
                        const char *reason);
-/* Records holds. Asks the database if there are some. 0, or a negative code with err: the others
- * stay queued. */
+/* Records holds. Asks the database if there are some. One that the server refuses is dropped, which
+ * is logged; of a limit whose row is locked it stays queued. 0, or a negative code with err if the
+ * connection broke. */
 int settle_flush_holds(struct settle_results *q, struct err *err);
 /* Whether there are such outputs. */
 bool settle_has_outputs(const struct settle_results *q);

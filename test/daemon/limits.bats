@@ -153,3 +153,21 @@ END
     sort -n starts | awk 'NR > 1 && ($1 - last) / 1e6 < 150 { exit 1 } { last = $1 }'
     is "tag = 'other' AND status = 0 AND attempt = 0" 1
 }
+
+@test 'a hold that cannot be recorded costs no result' {
+    write_handlers <<END
+handlers:
+  pay: {limit: stripe, run: 'echo "{\\"result\\":\\"retry\\",\\"hold\\":\\"1h\\"}" >&3'}
+  other: {run: ':'}
+END
+    sql "CREATE TRIGGER dq_refuses BEFORE INSERT ON dq_limit FOR EACH ROW
+         SIGNAL SQLSTATE '45000' SET MESSAGE_TEXT = 'no'"
+    dqd_start --resident
+    dq -q add pay
+    dq -q add other
+    wait_until is "tag = 'other' AND status = 1" 1
+    wait_until is "tag = 'pay' AND attempt = 0 AND error_stack LIKE 'snoozed%'" 1
+    grep -q 'cannot hold a limit as a handler asked' "$DQD_LOG"
+    sql 'DROP TRIGGER dq_refuses'
+    dq -q pause pay # it would go on
+}

@@ -98,7 +98,7 @@ static void take_pauses(const struct reading *w)
 
         if (own)
             take_pause(own, &p->info);
-        for (size_t k = 0; p->glob && k < w->to->count; k++)
+        for (size_t k = 0; p->glob && p->info.tag && k < w->to->count; k++)
             if (task_tag_glob(p->info.tag, w->to->items[k].tag))
                 take_pause(&w->to->items[k], &p->info);
     }
