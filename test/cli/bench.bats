@@ -122,6 +122,7 @@ END
     killed() { sql "KILL $(connection)"; } # a node of Galera refuses it during a CREATE TABLE
     wait_until killed
     rc=0; bench_wait || rc=$?
+    cat "$BATS_TEST_TMPDIR/err"
     [ "$rc" -eq 69 ]
     [ "$(grep -c '^dq: ' "$BATS_TEST_TMPDIR/err")" -eq 1 ]
     untouched
