@@ -15,8 +15,8 @@
 
 #define COUNT(names) (sizeof(names) / sizeof(names)[0])
 
-static const char *const catch_ups[] = {"skip", "latest", "all"};
-static const char *const overlaps[] = {"skip", "one", "allow", "replace"};
+const char *const slot_catch_up_names[] = {"skip", "latest", "all", NULL};
+const char *const slot_overlap_names[] = {"skip", "one", "allow", "replace", NULL};
 static const char *const kinds[] = {"cron", "every", "gap"};
 static const char *const decisions[] = {
     [SLOT_RAN] = "ran",
@@ -33,32 +33,14 @@ static const char *name_of(const char *const names[], size_t count, int number)
     return number >= 0 && (size_t)number < count ? names[number] : "unknown";
 }
 
-static int number_of(const char *const names[], size_t count, const char *name)
-{
-    for (size_t i = 0; i < count; i++)
-        if (!strcmp(names[i], name))
-            return (int)i;
-    return -1;
-}
-
 const char *slot_catch_up_name(int number)
 {
-    return name_of(catch_ups, COUNT(catch_ups), number);
-}
-
-int slot_catch_up_parse(const char *name)
-{
-    return number_of(catch_ups, COUNT(catch_ups), name);
+    return name_of(slot_catch_up_names, COUNT(slot_catch_up_names) - 1, number);
 }
 
 const char *slot_overlap_name(int number)
 {
-    return name_of(overlaps, COUNT(overlaps), number);
-}
-
-int slot_overlap_parse(const char *name)
-{
-    return number_of(overlaps, COUNT(overlaps), name);
+    return name_of(slot_overlap_names, COUNT(slot_overlap_names) - 1, number);
 }
 
 const char *slot_decision_name(int number)

@@ -32,13 +32,12 @@ enum slot_decision {
 };
 bool slot_runs(enum slot_decision decision); /* it has a task */
 
-/* "skip", "latest", "all"; "skip", "one", "allow", "replace"; "ran", ..., "skipped-overlap", ...,
- * "by-hand"; "cron", "every", "gap". "unknown" for another number. A parser returns -1 for another
- * name. */
+extern const char *const slot_catch_up_names[]; /* "skip", "latest", "all", NULL */
+extern const char *const slot_overlap_names[];  /* "skip", "one", "allow", "replace", NULL */
+/* Those; "ran", ..., "skipped-overlap", ..., "by-hand"; "cron", "every", "gap". "unknown" for
+ * another number. */
 const char *slot_catch_up_name(int number);
-int slot_catch_up_parse(const char *name);
 const char *slot_overlap_name(int number);
-int slot_overlap_parse(const char *name);
 const char *slot_decision_name(int number);
 const char *slot_kind_name(int number); /* enum timetable_kind */
 

@@ -8,6 +8,7 @@
 #include "base/slot.h"
 #include "base/task.h"
 #include "base/when.h"
+#include "store/work/slot_record.h"
 #include "store/work/slot_store.h"
 
 #include <inttypes.h>
@@ -89,5 +90,5 @@ int64_t schedule_harvest_next(const struct schedules *s)
 int schedule_harvest(struct schedules *s, struct err *err)
 {
     s->open = false; /* one that fails is repeated after the next heartbeat */
-    return slot_store_harvest(s->ctx->db, &s->open, err);
+    return slot_record_harvest(s->ctx->db, &s->open, err);
 }

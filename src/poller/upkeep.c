@@ -14,7 +14,7 @@
 #include "store/work/expire_store.h"
 #include "store/work/lease_store.h"
 #include "store/work/retention_store.h"
-#include "store/work/slot_store.h"
+#include "store/work/slot_record.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
@@ -359,7 +359,7 @@ static int expire_slots(struct upkeep *u, bool *more, struct err *err)
     int rc = 0;
 
     for (int step = 0; rc == 0 && deleted >= SWEEP_STEP && step < SWEEP_STEPS; step++)
-        rc = slot_store_expire(u->ctx->db, SWEEP_STEP, &deleted, err);
+        rc = slot_record_expire(u->ctx->db, SWEEP_STEP, &deleted, err);
     *more |= deleted >= SWEEP_STEP;
     return rc;
 }

@@ -1,6 +1,7 @@
 /* Schedules: set, read, paused, deleted. */
 #include "harness.h"
 #include "store/ask/schedule_slots.h"
+#include "store/ask/schedule_run.h"
 #include "store/ask/schedule_store.h"
 
 #include <inttypes.h>
@@ -40,7 +41,7 @@ static struct schedule_change change(const struct schedule *set, const char *nam
     schedule_row_done(&found);
     found = (struct schedule){0};
     if (set)
-        assert_int_equal(ok(schedule_store_find(db, set->name, &found, &err)), 1);
+        ok(schedule_store_find(db, set->name, &found, &err));
     return c;
 }
 
@@ -69,7 +70,7 @@ static void a_schedule_is_set_and_says_what_has_changed(void **state)
     assert_memory_equal(found.body, "b\0b", 3);
     assert_string_equal(found.actor, "alice@db1");
     assert_null(found.owner);
-    assert_int_equal(found.last_status, -1);
+    assert_int_equal(found.status, -1);
     assert_int_equal(schedule_row_differs(&found, &s), 0);
     assert_int_equal(number(db, "SELECT COUNT(*) FROM dq_event WHERE verb = 'schedule-set'"), 1);
 
@@ -191,12 +192,12 @@ static void a_schedule_is_run_by_hand(void **state)
     int64_t at;
     (void)state;
 
-    assert_int_equal(schedule_store_run_now(db, name, &act, &id, &at, &err), ERR_NOT_FOUND);
+    assert_int_equal(schedule_run_now(db, name, &act, &id, &at, &err), ERR_NOT_FOUND);
     change(&s, NULL);
     run(db, "UPDATE dq_schedule SET missed = 3");
     run(db, "DELETE FROM dq_event");
     int64_t next_at = found.next_at;
-    assert_int_equal(ok(schedule_store_run_now(db, name, &act, &id, &at, &err)), 1);
+    assert_int_equal(ok(schedule_run_now(db, name, &act, &id, &at, &err)), 1);
     assert_int_equal(number(db,
                             "SELECT missed_slots FROM dq_task WHERE id = %" PRIu64
                             " AND expected_time <= UTC_TIMESTAMP(3) AND message_body = 'b\\0b'",
@@ -206,16 +207,16 @@ static void a_schedule_is_run_by_hand(void **state)
     schedule_row_done(&found);
     ok(schedule_store_find(db, name, &found, &err));
     assert_true(found.next_at == next_at && found.last_at == at && found.missed == 0);
-    assert_true(found.last_id == id && found.last_status == TASK_PENDING);
+    assert_true(found.task_id == id && found.status == TASK_PENDING);
     /* its run lives */
-    assert_int_equal(schedule_store_run_now(db, name, &act, &id, &at, &err), ERR_STATE);
+    assert_int_equal(schedule_run_now(db, name, &act, &id, &at, &err), ERR_STATE);
     assert_non_null(strstr(err.text, "is pending"));
     run(db, "UPDATE dq_schedule SET overlap = 2");
     usleep(2000); /* another millisecond */
-    assert_int_equal(ok(schedule_store_run_now(db, name, &act, &id, &at, &err)), 1);
+    assert_int_equal(ok(schedule_run_now(db, name, &act, &id, &at, &err)), 1);
     ok(schedule_slots_list(db, name, 9, &slots, &count, &err));
     assert_int_equal(count, 2);
-    assert_true(slots[0].at == at && slots[0].id == id && slots[0].decision == SLOT_BY_HAND);
+    assert_true(slots[0].at == at && slots[0].task_id == id && slots[0].decision == SLOT_BY_HAND);
     assert_true(slots[1].at < at && slots[1].missed == 3 && slots[1].status == TASK_PENDING);
     schedule_slots_free(slots, count);
 }
@@ -233,7 +234,7 @@ static void slots_are_run_again(void **state)
     run(db, "INSERT INTO dq_slot (name, slot, slots, decision, decide_time, result) VALUES"
             " ('backup', '2026-09-21 14:13:20', 5, 3, '2026-09-21 15:00:00', 2)");
     run(db, "DELETE FROM dq_event");
-    ok(schedule_store_backfill(db, name, at, 2, WHEN_HOUR, &act, &err));
+    ok(schedule_run_backfill(db, name, at, 2, WHEN_HOUR, &act, &err));
     ok(schedule_slots_list(db, name, 9, &slots, &count, &err));
     assert_int_equal(count, 2);
     assert_true(slots[1].at == at[0] && slots[1].slots == 1 && slots[1].decision == SLOT_BY_HAND);
@@ -245,10 +246,10 @@ static void slots_are_run_again(void **state)
             " WHERE a.task_key = 'backup@2026-09-21T14:13:20Z' AND b.task_key = 'backup@2026-09-21T15:13:20Z'"),
         30);
     schedule_slots_free(slots, count);
-    assert_int_equal(schedule_store_backfill(db, name, at, 1, 0, &act, &err), ERR_DUPLICATE);
+    assert_int_equal(schedule_run_backfill(db, name, at, 1, 0, &act, &err), ERR_DUPLICATE);
     run(db, "UPDATE dq_task SET status = 1, live = NULL");
     run(db, "DELETE FROM dq_event");
-    ok(schedule_store_backfill(db, name, at, 1, 0, &act, &err));
+    ok(schedule_run_backfill(db, name, at, 1, 0, &act, &err));
     ok(schedule_slots_list(db, name, 9, &slots, &count, &err));
     assert_int_equal(count, 2); /* the newest task of a slot counts */
     assert_int_equal(slots[1].status, TASK_PENDING);

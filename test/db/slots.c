@@ -1,8 +1,10 @@
 /* Slots of schedules: decided once, in one transaction with their tasks. */
 #include "harness.h"
+#include "store/ask/schedule_run.h"
 #include "store/ask/schedule_store.h"
 #include "store/db/db_connect.h"
 #include "store/fleet/poller_store.h"
+#include "store/work/slot_record.h"
 #include "store/work/slot_store.h"
 
 #include <pthread.h>
@@ -76,8 +78,8 @@ static void the_last_run_is_found_by_its_key(void **state)
     run(db, "UPDATE dq_task SET status = 3, execution_time = UTC_TIMESTAMP(3)");
     ok(schedule_store_list(db, &(struct schedule_filter){0}, &list, &count, &now_at, &err));
     for (size_t i = 0; i < count; i++) {
-        assert_int_equal(list[i].last_status, TASK_RUNNING);
-        assert_true(list[i].last_id > 0 && list[i].started_at > 0);
+        assert_int_equal(list[i].status, TASK_RUNNING);
+        assert_true(list[i].task_id > 0 && list[i].started_at > 0);
     }
     schedule_row_free(list, count);
     run(db, "UPDATE dq_schedule SET next_slot = UTC_TIMESTAMP(3)");
@@ -299,7 +301,7 @@ static void how_runs_end_is_recorded(void **state)
     decide(db);
     ok(poller_store_beat(db, &o, &say, &share, &err));
     assert_true(share.slots && share.open_slots);
-    ok(slot_store_harvest(db, &more, &err));
+    ok(slot_record_harvest(db, &more, &err));
     assert_int_equal(number(db, "SELECT COUNT(*) FROM dq_slot WHERE is_open = 1"), 4);
     run(db,
         "UPDATE dq_task SET status = 1, live = NULL, execution_time = create_time, finish_time = UTC_TIMESTAMP(3)"
@@ -308,7 +310,7 @@ static void how_runs_end_is_recorded(void **state)
         "UPDATE dq_task SET status = 2, live = NULL, finish_time = UTC_TIMESTAMP(3), exit_code = 3,"
         " error_stack = REPEAT('e', 300) WHERE task_key LIKE 'failed@%%'");
     run(db, "DELETE FROM dq_task WHERE task_key LIKE 'deleted@%%'");
-    ok(slot_store_harvest(db, &more, &err));
+    ok(slot_record_harvest(db, &more, &err));
     assert_false(more);
     one("dq_slot WHERE name = 'done' AND result = 1 AND start_time IS NOT NULL AND finish_time IS NOT NULL AND task_id"
         " AND is_open IS NULL AND decision = 0");
@@ -320,11 +322,11 @@ static void how_runs_end_is_recorded(void **state)
     ok(schedule_store_list(db, &(struct schedule_filter){.glob = "*e*"}, &list, &count, &now_at,
                            &err));
     assert_int_equal(count, 3);
-    assert_int_equal(list[0].last_status, -1);
-    assert_int_equal(list[1].last_status, TASK_DONE);
+    assert_int_equal(list[0].status, -1);
+    assert_int_equal(list[1].status, TASK_DONE);
     assert_true(list[1].done_at == list[1].last_at && list[1].finished_at > 0);
-    assert_int_equal(list[2].last_status, TASK_FAILED);
-    assert_int_equal(list[2].last_exit, 3);
+    assert_int_equal(list[2].status, TASK_FAILED);
+    assert_int_equal(list[2].exit, 3);
     schedule_row_free(list, count);
 }
 
@@ -336,9 +338,9 @@ static void slots_are_deleted_after_90_days(void **state)
         "INSERT INTO dq_slot (name, slot, decision, decide_time, is_open) SELECT 'a', UTC_TIMESTAMP(3) - INTERVAL seq DAY, 0,"
         " UTC_TIMESTAMP(3) - INTERVAL seq DAY, IF(seq = 100, 1, NULL) FROM %s",
         numbers(100));
-    ok(slot_store_expire(db, 4, &deleted, &err));
+    ok(slot_record_expire(db, 4, &deleted, &err));
     assert_int_equal(deleted, 4);
-    ok(slot_store_expire(db, 100, &deleted, &err));
+    ok(slot_record_expire(db, 100, &deleted, &err));
     assert_int_equal(number(db, "SELECT COUNT(*) FROM dq_slot"), 90);
     one("dq_slot WHERE is_open = 1");
 }

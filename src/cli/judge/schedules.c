@@ -14,11 +14,11 @@ static bool first_slot(const struct schedule *s, const struct timetable *t, int6
 {
     int64_t from_at = MAX(s->update_at, s->create_at);
     /* of older runs, only the last one is kept */
-    int64_t done_at = s->last_status == TASK_DONE ? s->last_at : s->done_at;
+    int64_t done_at = s->status == TASK_DONE ? s->last_at : s->done_at;
 
     if (s->kind != TIMETABLE_GAP)
         return timetable_next(t, MAX(from_at, done_at), ret_at, NULL);
-    *ret_at = s->last_status == TASK_DONE && s->finished_at != TASK_TIME_NONE
+    *ret_at = s->status == TASK_DONE && s->finished_at != TASK_TIME_NONE
                   ? s->finished_at + timetable_period_ms(t, 0)
                   : MAX(from_at, s->last_at);
     return true;
@@ -32,10 +32,10 @@ bool schedules_put_alarm(struct buf *b, const struct schedule *s, int64_t now_at
 
     if (s->paused_at != TASK_TIME_NONE)
         return false;
-    if (s->last_status == TASK_FAILED || s->last_status == TASK_CANCELLED) {
+    if (s->status == TASK_FAILED || s->status == TASK_CANCELLED) {
         buf_printf(b, "the last run of %s %s%s%s", s->name,
-                   s->last_status == TASK_FAILED ? "failed" : "was cancelled",
-                   s->last_error ? ": " : "", s->last_error ? s->last_error : "");
+                   s->status == TASK_FAILED ? "failed" : "was cancelled", s->error ? ": " : "",
+                   s->error ? s->error : "");
         return true;
     }
     struct timetable *t = schedule_row_timetable(s, &none);

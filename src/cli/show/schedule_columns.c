@@ -28,9 +28,9 @@ OUT_GETTER(overlap)
 
 OUT_GETTER(result)
 {
-    if (SCHEDULE->last_status >= 0) {
-        cell_set_text(ret, task_status_name(SCHEDULE->last_status));
-        ret->colour = task_status_colour(SCHEDULE->last_status);
+    if (SCHEDULE->status >= 0) {
+        cell_set_text(ret, task_status_name(SCHEDULE->status));
+        ret->colour = task_status_colour(SCHEDULE->status);
     }
 }
 
@@ -63,10 +63,9 @@ OUT_GETTER(late)
 
 OUT_GETTER(state)
 {
-    const bool live =
-        SCHEDULE->last_status == TASK_RUNNING || SCHEDULE->last_status == TASK_PENDING;
+    const bool live = SCHEDULE->status == TASK_RUNNING || SCHEDULE->status == TASK_PENDING;
     const char *state = SCHEDULE->paused_at != TASK_TIME_NONE ? "paused"
-                        : live ? task_status_name(SCHEDULE->last_status)
+                        : live                                ? task_status_name(SCHEDULE->status)
                         : SCHEDULE->next_at == TASK_TIME_NONE ? "over"
                                                               : "waiting";
     cell_set_text(ret, state);

@@ -5,8 +5,6 @@
 #include "cli/many/act.h"
 #include "store/ask/schedule_store.h"
 
-
-
 struct change_values {
     const char *reason;
 };

@@ -3,6 +3,7 @@
  */
 #include "cli/line/verbs.h"
 #include "cli/many/act.h"
+#include "store/ask/schedule_run.h"
 #include "store/ask/schedule_store.h"
 
 #include "base/mem.h"
@@ -26,7 +27,7 @@ static int run_now(struct cmd_context *c, const void *values __attribute__((unus
     act_init(&act, c, NULL, 0);
     act_about(&act, name);
     do
-        rc = schedule_store_run_now(c->db, name, &act.event, &id, &slot_at, err);
+        rc = schedule_run_now(c->db, name, &act.event, &id, &slot_at, err);
     while (cmd_again(rc, &tries));
     if (rc < 0)
         return rc;
@@ -83,8 +84,8 @@ static int backfill(struct cmd_context *c, const struct backfill_values *v, cons
     act_init(&act, c, NULL, 0);
     act_about(&act, c->operands[0]);
     do
-        rc = schedule_store_backfill(c->db, c->operands[0], slots, count,
-                                     v->over_ms > 0 ? v->over_ms : 0, &act.event, err);
+        rc = schedule_run_backfill(c->db, c->operands[0], slots, count,
+                                   v->over_ms > 0 ? v->over_ms : 0, &act.event, err);
     while (cmd_again(rc, &tries));
     return rc;
 }
@@ -99,9 +100,6 @@ static int run_backfill(struct cmd_context *c, const void *values, struct err *e
         return err_set(err, ERR_USAGE, "from when? Give --from TIME");
     int rc = schedule_store_find(c->db, c->operands[0], &s, err);
     if (rc == 0)
-        rc = err_set(err, ERR_NOT_FOUND, "schedule %s does not exist; dq schedule lists them",
-                     c->operands[0]);
-    if (rc > 0)
         rc = cmd_now(c, &now_at, err);
     /* what is not decided yet runs by itself */
     to_at = s.next_at == TASK_TIME_NONE || s.kind == TIMETABLE_GAP ? now_at

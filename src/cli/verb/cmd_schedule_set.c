@@ -7,23 +7,19 @@
 #include "cli/many/schedule_words.h"
 #include "store/ask/schedule_store.h"
 
-
 #include <stdlib.h>
-
-static const char *const catch_up_names[] = {"skip", "latest", "all", NULL};
-static const char *const overlap_names[] = {"skip", "one", "allow", "replace", NULL};
 
 /* It goes on belonging to the one whose file has it. */
 static int keep_owner(struct cmd_context *c, struct schedule *s, struct err *err)
 {
     struct schedule old = {0};
     int rc = schedule_store_find(c->db, s->name, &old, err);
-    if (rc > 0) {
+    if (rc == 0) {
         s->owner = old.owner;
         old.owner = NULL;
         schedule_row_done(&old);
     }
-    return rc < 0 ? rc : 0;
+    return rc == ERR_NOT_FOUND ? 0 : rc;
 }
 
 static void report(struct cmd_context *c, const struct schedule_change *change)
@@ -103,12 +99,12 @@ static const struct cmd_option options[] = {
      "run within D after each slot, always equally late, so that schedules do not meet", NULL, 1},
     {"catch-up", 0, CMD_CHOICE, FIELD(catch_up), "WHAT",
      "which slots run that were missed while no dqd ran: the latest (default), all, up to 1000, or none: skip",
-     catch_up_names, 0},
+     slot_catch_up_names, 0},
     {"within", 0, CMD_DURATION, FIELD(within_ms), "D",
      "catch up with slots of the last D only; default: a period, a day at most", NULL, 1},
     {"overlap", 0, CMD_CHOICE, FIELD(overlap), "WHAT",
      "if the last run has not ended: skip the slot (default), one more if none waits, allow any number, or replace it",
-     overlap_names, 0},
+     slot_overlap_names, 0},
     {"expires", 0, CMD_DURATION, FIELD(expires_ms), "D",
      "do not start or retry a run later than D after it was due; default: at the next slot", NULL, 1},
     {"alarm-after", 0, CMD_DURATION, FIELD(alarm_after_ms), "D",

@@ -15,15 +15,6 @@
 
 #define SLOTS_SHOWN 10
 
-static int find(struct cmd_context *c, const char *name, struct schedule *ret, struct err *err)
-{
-    int rc = schedule_store_find(c->db, name, ret, err);
-    if (rc == 0)
-        rc =
-            err_set(err, ERR_NOT_FOUND, "schedule %s does not exist; dq schedule lists them", name);
-    return rc < 0 ? rc : 0;
-}
-
 /* ---- show ---- */
 
 #define SLOT ((const struct schedule_slot *)row)
@@ -82,8 +73,8 @@ static int put_table(struct cmd_context *c, const struct schedule *s,
     out_take(&text);
     if (!count)
         return 0;
-    return out_all(&c->style, OUT_OF(slot_columns, .drop = "slots,missed,decided,exit,id"), NULL,
-                   slots, sizeof *slots, count, err);
+    return out_all(&c->style, OUT_OF(slot_columns, .drop = "slots,missed,decided,exit,task_id"),
+                   NULL, slots, sizeof *slots, count, err);
 }
 
 static int run_show(struct cmd_context *c, const void *values __attribute__((unused)),
@@ -92,7 +83,7 @@ static int run_show(struct cmd_context *c, const void *values __attribute__((unu
     struct schedule s = {0};
     struct schedule_slot *slots = NULL;
     size_t count = 0;
-    int rc = find(c, c->operands[0], &s, err);
+    int rc = schedule_store_find(c->db, c->operands[0], &s, err);
     if (rc == 0)
         rc = schedule_slots_list(c->db, s.name, SLOTS_SHOWN, &slots, &count, err);
     if (rc == 0)
@@ -181,7 +172,7 @@ static int run_next(struct cmd_context *c, const void *values, struct err *err)
     BUF_LOCAL struct buf sentence = BUF_INIT;
     struct timetable *t = NULL;
     int64_t since_at;
-    int rc = find(c, c->operands[0], &s, err);
+    int rc = schedule_store_find(c->db, c->operands[0], &s, err);
     if (rc == 0)
         rc = cmd_now(c, &c->style.cell.now_at, err);
     since_at = c->style.cell.now_at;

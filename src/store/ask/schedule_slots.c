@@ -3,7 +3,6 @@
  */
 #include "store/ask/schedule_slots.h"
 
-#include "store/fleet/schedule_row.h"
 #include "store/row/field.h"
 
 #define COLUMN_ROW(...) COLUMN_UNSHOWN(schedule_slot, __VA_ARGS__),

@@ -5,8 +5,8 @@
 #define DQ_STORE_ASK_SCHEDULE_SLOTS_H
 
 #include "base/column.h"
-#include "base/slot.h"
 #include "store/db/db.h"
+#include "store/fleet/schedule_row.h"
 
 /* Texts are heap memory. Instants: TASK_TIME_NONE if there is none. */
 struct schedule_slot {
@@ -14,11 +14,13 @@ struct schedule_slot {
     uint32_t slots; /* so many in a row had this decision, from this one on */
     int decision;   /* enum slot_decision */
     uint32_t missed;
-    int64_t decided_at, started_at, finished_at;
-    uint64_t id; /* of its task; 0: none, or it has been deleted */
-    int status;  /* of the task now, enum task_status; -1: not known */
-    int exit;    /* -1: none */
-    char *error; /* NULL: none */
+    int64_t decided_at; /* or dq retry made its task pending again */
+    /* as struct schedule has them */
+    uint64_t task_id;
+    int status;
+    int64_t started_at, finished_at;
+    int exit;
+    char *error;
 };
 /* clang-format off */
 /* Columns, as TASK_COLUMNS in base/task.h: of s, the slot, and t, its task. get is in
@@ -29,12 +31,7 @@ struct schedule_slot {
     X("s.slots", "slots", U32, slots, 0, 0, NULL, "")                                                     \
     X("s.missed", "missed", U32, missed, 0, 0, NULL, "")                                                  \
     X("s.decide_time", "decided", TIME, decided_at, 0, 0, NULL, "")                                       \
-    X("t.id", "id", ID, id, 0, 0, NULL, "")                                                               \
-    X("COALESCE(t.status, s.result)", "result", EXIT, status, 0, 0, get_result, "")                       \
-    X("COALESCE(t.execution_time, s.start_time)", "started", TIME, started_at, 0, 0, NULL, "")            \
-    X("COALESCE(t.finish_time, s.finish_time)", "finished", TIME, finished_at, 0, 0, NULL, "")            \
-    X("COALESCE(t.exit_code, s.exit_code)", "exit", EXIT, exit, 0, 0, NULL, "")                           \
-    X("COALESCE(t.error_stack, s.error)", "error", TEXT, error, 60, 0, NULL, "")
+    SCHEDULE_ROW_RUN(X)
 /* clang-format on */
 
 /* The latest decided slots of a schedule, `most` at most, newest first. Blocks on the database.

@@ -8,9 +8,8 @@
 #include "store/db/columns.h"
 #include "store/row/field.h"
 #include "store/row/sql.h"
-#include "store/work/slot_store.h"
+#include "store/work/slot_record.h"
 
-#include <inttypes.h>
 #include <stdlib.h>
 #include <sys/param.h>
 
@@ -67,7 +66,11 @@ static int read_one(struct db *db, const char *name, bool lock, struct schedule 
 
 int schedule_store_find(struct db *db, const char *name, struct schedule *ret, struct err *err)
 {
-    return read_one(db, name, false, ret, err);
+    int rc = read_one(db, name, false, ret, err);
+
+    return rc == 0 ? err_set(err, ERR_NOT_FOUND,
+                             "schedule %s does not exist; dq schedule lists them", name)
+                   : MIN(rc, 0);
 }
 
 /* The first slot behind now, and behind all that have been decided: the server's clock may have
@@ -233,7 +236,6 @@ static int skip_paused(struct db *db, const struct schedule *s, const struct tim
     while (rc == 0 && s->kind != TIMETABLE_GAP && *next_at != TASK_TIME_NONE &&
            *next_at <= now_at) {
         struct slot_plan p;
-        uint64_t id;
 
         slot_decide(&(struct slot_ask){.timetable = t,
                                        .kind = (enum timetable_kind)s->kind,
@@ -241,7 +243,9 @@ static int skip_paused(struct db *db, const struct schedule *s, const struct tim
                                        .next_at = *next_at,
                                        .now_at = now_at},
                     &p);
-        rc = slot_store_add(db, s, p.acts, p.count, &id, err);
+        for (size_t i = 0; rc == 0 && i < p.count; i++)
+            rc = slot_record_add(db, &(struct slot_record){s, &p.acts[i]}, 1, NULL,
+                                 &(struct slot_added){0}, err);
         *next_at = p.next_at;
         slot_plan_done(&p);
     }
@@ -307,98 +311,4 @@ int schedule_store_resume(struct db *db, const char *name, const struct event_ac
                           struct err *err)
 {
     return pause_or_resume(db, name, false, NULL, act, err);
-}
-
-/* ---- by hand */
-
-/* Begins a transaction in which the schedule is locked; *ret, to be freed, has its last run. */
-static int begin_with(struct db *db, const char *name, struct schedule *ret, struct err *err)
-{
-    struct schedule locked = {0};
-    int rc = db_begin(db, err);
-
-    if (rc < 0)
-        return rc;
-    rc = read_one(db, name, true, &locked, err);
-    schedule_row_done(&locked);
-    if (rc > 0)
-        rc = read_one(db, name, false, ret, err);
-    return rc == 0 ? err_set(err, ERR_NOT_FOUND, "schedule %s does not exist", name) : rc;
-}
-
-static int end_with(struct db *db, int rc, const struct event_act *act, struct err *err)
-{
-    if (rc == 0)
-        rc = event_store_add(db, act, NULL, 0, err);
-    const bool sent = rc == 0;
-    rc = db_end(db, rc, err);
-    if (sent && rc == ERR_LOST)
-        err_set(err, rc, "%s; it is not known whether that was added", err->text);
-    return rc;
-}
-
-int schedule_store_run_now(struct db *db, const char *name, const struct event_act *act,
-                           uint64_t *ret_id, int64_t *ret_slot_at, struct err *err)
-{
-    struct slot_act run = {.slots = 1, .decision = SLOT_BY_HAND};
-    struct schedule s = {0};
-    uint64_t id = 0;
-    int rc = begin_with(db, name, &s, err);
-
-    if (rc > 0 && s.overlap != SLOT_OVERLAP_ALLOW &&
-        (s.last_status == TASK_PENDING || s.last_status == TASK_RUNNING))
-        rc = err_set(err, ERR_STATE, "schedule %s: its last run, task %" PRIu64 ", is %s", name,
-                     s.last_id, task_status_name(s.last_status));
-    if (rc > 0)
-        rc = db_now(db, &run.at, err);
-    if (rc == 0) {
-        run.due_at = run.at;
-        run.missed = s.missed;
-        run.expires_at = s.next_at > run.at + WHEN_MINUTE && s.kind != TIMETABLE_GAP
-                             ? s.next_at
-                             : TASK_TIME_NONE;
-        rc = slot_store_add(db, &s, &run, 1, &id, err);
-    }
-    if (rc == 0)
-        rc = sql_exec(db, NULL, err,
-                      "UPDATE dq_schedule SET missed = 0, version = version + 1,"
-                      " last_slot = GREATEST(COALESCE(last_slot, 0), ?) WHERE name = ?",
-                      SQL_TIME(run.at), SQL_TEXT(name));
-    rc = end_with(db, rc, act, err);
-    schedule_row_done(&s);
-    if (rc < 0)
-        return rc;
-    *ret_id = id;
-    *ret_slot_at = run.at;
-    return 1;
-}
-
-int schedule_store_backfill(struct db *db, const char *name, const int64_t *slots, size_t count,
-                            int64_t over_ms, const struct event_act *act, struct err *err)
-{
-    struct slot_act *acts = mem_zero(count + 1, sizeof *acts);
-    struct schedule s = {0};
-    int64_t now_at = 0;
-    uint64_t id;
-    int rc = begin_with(db, name, &s, err);
-
-    if (rc > 0 && s.next_at != TASK_TIME_NONE && count && slots[count - 1] >= s.next_at)
-        rc = err_set(err, ERR_STATE, "schedule %s: a dqd has not decided its last slots yet", name);
-    if (rc > 0)
-        rc = db_now(db, &now_at, err);
-    for (size_t i = 0; rc == 0 && i < count; i++)
-        acts[i] = (struct slot_act){.at = slots[i],
-                                    .slots = 1,
-                                    .decision = SLOT_BY_HAND,
-                                    .due_at = now_at + over_ms * (int64_t)i / (int64_t)count,
-                                    .expires_at = TASK_TIME_NONE};
-    if (rc == 0)
-        rc = slot_store_add(db, &s, acts, count, &id, err);
-    if (rc == ERR_DUPLICATE)
-        err_set(err, ERR_STATE, "schedule %s: a run of one of these slots is pending or running",
-                name);
-    rc = end_with(db, rc, act, err);
-    schedule_row_done(&s);
-    free(acts);
-    return rc;
 }

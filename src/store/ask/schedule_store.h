@@ -1,5 +1,5 @@
 /*
- * schedule_store.h - schedules as people set, read, pause and run them. All functions block on the
+ * schedule_store.h - schedules as people set, read and pause them. All functions block on the
  * database. What becomes of their slots is decided by dqd (store/work/slot_store.h).
  */
 #ifndef DQ_STORE_ASK_SCHEDULE_STORE_H
@@ -20,8 +20,8 @@ struct schedule_filter {
 int schedule_store_list(struct db *db, const struct schedule_filter *f, struct schedule **ret,
                         size_t *ret_count, int64_t *ret_now_at, struct err *err)
     __attribute__((warn_unused_result));
-/* The one of that name, with its body and last run. 1, or 0: there is none. Free what *ret points
- * to with schedule_row_done. */
+/* The one of that name, with its body and last run. ERR_NOT_FOUND. Free what *ret points to with
+ * schedule_row_done. */
 int schedule_store_find(struct db *db, const char *name, struct schedule *ret, struct err *err)
     __attribute__((warn_unused_result));
 
@@ -55,19 +55,5 @@ int schedule_store_pause(struct db *db, const char *name, const char *reason,
 /* The slots of the pause stay skipped. 1, or 0: it is not paused; ERR_NOT_FOUND. */
 int schedule_store_resume(struct db *db, const char *name, const struct event_act *act,
                           struct err *err) __attribute__((warn_unused_result));
-
-/* Runs it now, as a slot of its own; the next slot stays. 1, *ret_id: its task, *ret_slot_at: its
- * slot. ERR_NOT_FOUND; ERR_STATE: its last run lives, and runs must not overlap. ERR_LOST: it is
- * not known whether it was added. */
-int schedule_store_run_now(struct db *db, const char *name, const struct event_act *act,
-                           uint64_t *ret_id, int64_t *ret_slot_at, struct err *err)
-    __attribute__((warn_unused_result));
-/* Runs these slots (ascending), whatever has become of them, spread evenly over over_ms from now
- * on. Their records are replaced. ERR_NOT_FOUND; ERR_STATE: a task of one of them lives, or
- * one of them is still to be decided.
- * ERR_LOST: it is not known whether they were added. */
-int schedule_store_backfill(struct db *db, const char *name, const int64_t *slots, size_t count,
-                            int64_t over_ms, const struct event_act *act, struct err *err)
-    __attribute__((warn_unused_result));
 
 #endif

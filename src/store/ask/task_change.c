@@ -15,7 +15,7 @@
 #include "store/fleet/attempt_store.h"
 #include "store/row/sql.h"
 #include "store/work/delete_store.h"
-#include "store/work/slot_store.h"
+#include "store/work/slot_record.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
@@ -170,7 +170,7 @@ static int change_together(const struct changing *w, const struct part *p, bool 
         rc = change_rows(w, p, &step.rows, err);
     if (rc == 0 && step.rows && task_transition(w->change->event)->from & TASK_FINISHED &&
         task_transition(w->change->event)->to == TASK_PENDING)
-        rc = slot_store_reopen(w->db, p->refs, p->count, err);
+        rc = slot_record_reopen(w->db, p->refs, p->count, err);
     if (rc == 0 && step.rows)
         rc = record(w, p, step.rows, err);
     rc = db_end(w->db, rc, err);

@@ -25,8 +25,8 @@ struct listing {
     bool runs;
 };
 
-static const struct schedule none = {.last_status = -1,
-                                     .last_exit = -1,
+static const struct schedule none = {.status = -1,
+                                     .exit = -1,
                                      .started_at = TASK_TIME_NONE,
                                      .finished_at = TASK_TIME_NONE,
                                      .done_at = TASK_TIME_NONE};

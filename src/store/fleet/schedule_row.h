@@ -44,12 +44,12 @@ struct schedule {
     int64_t create_at, update_at;
     char *actor; /* who changed it last */
     /* its last run, and what has been, if asked for: SCHEDULE_ROW_RUNS */
-    uint64_t last_id;   /* of its task; 0: there was none, or it has been deleted */
-    int last_status;    /* enum task_status of now; -1: not known */
+    uint64_t task_id;   /* 0: there was none, or it has been deleted */
+    int status;         /* of the task now, enum task_status; -1: not known */
     int64_t started_at; /* the last attempt */
     int64_t finished_at;
-    int last_exit;        /* -1: none */
-    char *last_error;     /* NULL: none */
+    int exit;             /* -1: none */
+    char *error;          /* NULL: none */
     int64_t done_at;      /* the last slot whose run is done */
     uint64_t missed_week; /* slots of seven days that did not run, but for those of pauses */
 };
@@ -86,14 +86,17 @@ struct schedule {
     X("create_time", "created", TIME, create_at, 0, 0, NULL, "")                                          \
     X("update_time", "updated", TIME, update_at, 0, 0, NULL, "")                                          \
     X("actor", "actor", NAME, actor, 0, 0, NULL, "")
-/* Of c, a row of dq_schedule, beside s, the row of dq_slot of its last slot, and t, its task. */
-#define SCHEDULE_ROW_RUNS(X)                                                                              \
-    X("t.id", "last_id", ID, last_id, 0, 0, NULL, "")                                                     \
-    X("COALESCE(t.status, s.result)", "result", EXIT, last_status, 0, 0, get_result, "")                  \
+/* Of a slot: s, its row of dq_slot, and t, its task. */
+#define SCHEDULE_ROW_RUN(X)                                                                               \
+    X("t.id", "task_id", ID, task_id, 0, 0, NULL, "")                                                     \
+    X("COALESCE(t.status, s.result)", "result", EXIT, status, 0, 0, get_result, "")                       \
     X("COALESCE(t.execution_time, s.start_time)", "started", TIME, started_at, 0, 0, NULL, "")            \
     X("COALESCE(t.finish_time, s.finish_time)", "finished", TIME, finished_at, 0, 0, NULL, "")            \
-    X("COALESCE(t.exit_code, s.exit_code)", "exit", EXIT, last_exit, 0, 0, NULL, "")                      \
-    X("COALESCE(t.error_stack, s.error)", "error", TEXT, last_error, 60, 0, NULL, "")                     \
+    X("COALESCE(t.exit_code, s.exit_code)", "exit", EXIT, exit, 0, 0, NULL, "")                           \
+    X("COALESCE(t.error_stack, s.error)", "error", TEXT, error, 60, 0, NULL, "")
+/* Of c, a row of dq_schedule, beside s, the row of dq_slot of its last slot, and t, its task. */
+#define SCHEDULE_ROW_RUNS(X)                                                                              \
+    SCHEDULE_ROW_RUN(X)                                                                                   \
     X("IF(t.status = 1, c.last_slot, (SELECT d.slot FROM dq_slot d WHERE d.name = c.name"                 \
       " AND d.result = 1 ORDER BY d.slot DESC LIMIT 1))", "done", TIME, done_at, 0, 0, NULL, "")          \
     X("(SELECT SUM(w.slots) FROM dq_slot w WHERE w.name = c.name AND w.decision IN (2,3,5)"               \

@@ -9,9 +9,9 @@
 #include "store/db/db_session.h"
 #include "store/db/db_statement.h"
 #include "store/fleet/attempt_store.h"
-#include "store/fleet/schedule_row.h"
 #include "store/row/rows.h"
 #include "store/row/sql.h"
+#include "store/work/slot_record.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -20,8 +20,6 @@
 
 #define SCHEDULES_MOST 500 /* read at once, and changed in a transaction */
 #define ACTS_MOST 2000     /* slots in a transaction, unless a schedule has more */
-#define HARVEST_MOST 2000
-#define KEPT_MS (90 * WHEN_DAY)
 #define PATIENCE_MS 2000
 
 /* A schedule whose slot is due, its last run, and what is to be done. */
@@ -82,12 +80,13 @@ static int read_due(struct deciding *d, struct err *err)
 
     buf_str(&sql, "SELECT ");
     d->columns = schedule_row_put_columns(&sql, true);
-    sql_put(&sql,
-            ", ? FROM (SELECT * FROM dq_schedule FORCE INDEX (next_slot) WHERE next_slot <= ?"
-            " AND (next_slot, name) > (?, ?) ORDER BY next_slot, name LIMIT ?) c" SCHEDULE_ROW_JOIN_RUNS
-            " ORDER BY c.next_slot, c.name",
-            SQL_PART(COLUMNS_SELECT(LAST_COLUMNS)), SQL_FROM_NOW(SLOT_AHEAD_MS),
-            SQL_TIME(d->behind_at), SQL_TEXT(d->behind), SQL_INT(SCHEDULES_MOST));
+    sql_put(
+        &sql,
+        ", ? FROM (SELECT * FROM dq_schedule FORCE INDEX (next_slot) WHERE next_slot <= ?"
+        " AND (next_slot, name) > (?, ?) ORDER BY next_slot, name LIMIT ?) c" SCHEDULE_ROW_JOIN_RUNS
+        " ORDER BY c.next_slot, c.name",
+        SQL_PART(COLUMNS_SELECT(LAST_COLUMNS)), SQL_FROM_NOW(SLOT_AHEAD_MS), SQL_TIME(d->behind_at),
+        SQL_TEXT(d->behind), SQL_INT(SCHEDULES_MOST));
     return db_all(d->db, &sql, d->columns + LAST_COUNT, take_due, d, err);
 }
 
@@ -197,135 +196,37 @@ static int cancel_last(struct db *db, const struct claim_ref *read, struct err *
     return rc;
 }
 
-struct adding { /* tasks of several schedules */
-    struct task_new *tasks;
-    struct buf *keys;
-    size_t count;
-};
-
-static void collect(struct due *const *x, size_t n, struct adding *ret)
-{
-    size_t most = 0;
-
-    for (size_t i = 0; i < n; i++)
-        most += x[i]->plan.count;
-    *ret = (struct adding){mem_zero(most + 1, sizeof *ret->tasks),
-                           mem_zero(most + 1, sizeof *ret->keys), 0};
-    for (size_t i = 0; i < n; i++) {
-        for (size_t k = 0; k < x[i]->plan.count; k++) {
-            const struct slot_act *act = &x[i]->plan.acts[k];
-
-            if (!slot_runs(act->decision))
-                continue;
-            ret->tasks[ret->count] =
-                schedule_row_task(&x[i]->schedule, act, &ret->keys[ret->count]);
-            ret->count++;
-        }
-    }
-}
-
-static int add_tasks(struct db *db, const struct adding *a, struct err *err)
-{
-    const unsigned has = task_new_columns(a->tasks, a->count);
-    size_t most = 0, rows;
-    int rc = a->count ? db_max_packet(db, &most, err) : 0;
-
-    for (size_t at = 0; rc == 0 && at < a->count; at += rows) {
-        struct db_statement st = DB_STATEMENT_INIT;
-
-        task_new_put_insert(&st.sql, has);
-        rows = task_new_put_many(&st, a->tasks + at, a->count - at, has, NULL,
-                                 MIN(most, SQL_STATEMENT_BYTES));
-        rc = task_new_check_packet(db, &st, a->tasks + at, err);
-        if (rc == 0)
-            rc = db_statement_exec(db, &st, NULL, err);
-        db_statement_done(&st);
-    }
-    return rc;
-}
-
-/* The record of a slot that is run again by hand is replaced. */
-#define SLOTS_HEAD                                                                                 \
-    "INSERT INTO dq_slot (name, slot, slots, decision, missed, decide_time, is_open, error) VALUES "
-#define SLOTS_TAIL                                                                                 \
-    " ON DUPLICATE KEY UPDATE slots = VALUES(slots), decision = VALUES(decision),"                 \
-    " missed = VALUES(missed), decide_time = VALUES(decide_time), is_open = VALUES(is_open),"      \
-    " error = VALUES(error), task_id = NULL, start_time = NULL, finish_time = NULL,"               \
-    " result = NULL, exit_code = NULL"
-
-static void put_slot(struct buf *sql, const char *name, const struct slot_act *act,
-                     const char *error)
-{
-    sql_put(sql, "?(?,?,?,?,?,UTC_TIMESTAMP(3),?,LEFT(?,255))",
-            SQL_PART(sql->len ? "," : SLOTS_HEAD), SQL_TEXT(name), SQL_TIME(act->at),
-            SQL_INT(act->slots), SQL_INT(act->decision), SQL_INT(act->missed),
-            SQL_PART(slot_runs(act->decision) ? "1" : "NULL"), SQL_TEXT(error));
-}
-
-static int record_slots(struct db *db, struct due *const *x, size_t n, const char *error,
-                        struct err *err)
-{
-    BUF_LOCAL struct buf sql = BUF_INIT;
-
-    for (size_t i = 0; i < n; i++)
-        for (size_t k = 0; k < x[i]->plan.count; k++)
-            put_slot(&sql, x[i]->schedule.name, &x[i]->plan.acts[k], error);
-    buf_str(&sql, sql.len ? SLOTS_TAIL : "");
-    return sql.len ? db_exec(db, &sql, NULL, err) : 0;
-}
-
-static void adding_done(struct adding *a)
-{
-    for (size_t i = 0; i < a->count; i++)
-        buf_done(&a->keys[i]);
-    free(a->keys);
-    free(a->tasks);
-}
-
-int slot_store_add(struct db *db, const struct schedule *s, const struct slot_act *acts,
-                   size_t count, uint64_t *ret_id, struct err *err)
-{
-    struct due one = {.schedule = *s, .plan = {.count = count}}, *x = &one;
-    struct adding a;
-
-    one.plan.acts = mem_dup(acts, count * sizeof *acts);
-    collect(&x, 1, &a);
-    int rc = add_tasks(db, &a, err);
-    *ret_id = db_insert_id(db);
-    if (rc == 0)
-        rc = record_slots(db, &x, 1, NULL, err);
-    adding_done(&a);
-    slot_plan_done(&one.plan);
-    return rc;
-}
-
 /* 1: done, 0: another session was quicker with one of them. */
 static int decide_together(struct deciding *d, struct due *const *x, size_t n, const char *error,
                            struct err *err)
 {
-    struct adding a;
+    MEM_LOCAL struct slot_record *slots = NULL;
+    struct slot_added added = {0};
+    size_t count = 0, cap = 0;
     int rc = db_begin(d->db, err);
 
     if (rc < 0)
         return rc;
-    collect(x, n, &a);
+    for (size_t i = 0; i < n; i++) {
+        for (size_t k = 0; k < x[i]->plan.count; k++) {
+            MEM_ROOM(slots, count, cap);
+            slots[count++] = (struct slot_record){&x[i]->schedule, &x[i]->plan.acts[k]};
+        }
+    }
     rc = move_next(d->db, x, n, err);
     const bool ours = rc == 1;
     for (size_t i = 0; rc > 0 && i < n; i++)
         if (x[i]->plan.cancels)
             rc = cancel_last(d->db, &x[i]->ref, err) < 0 ? err->code : 1;
     if (rc > 0)
-        rc = add_tasks(d->db, &a, err);
-    if (rc == 0 && ours)
-        rc = record_slots(d->db, x, n, error, err);
+        rc = slot_record_add(d->db, slots, count, error, &added, err);
     /* what was moved is moved back unless all were at their versions */
     rc = db_end(d->db, rc == 0 && !ours ? ERR_STATE : rc, err);
     if (rc == 0) {
         d->done->decided += n;
-        d->done->added += a.count;
+        d->done->added += added.tasks;
     }
     d->done->more |= rc == ERR_STATE;
-    adding_done(&a);
     return rc == ERR_STATE ? 0 : rc < 0 ? rc : 1;
 }
 
@@ -445,65 +346,5 @@ int slot_store_decide(struct db *db, struct slot_store_done *ret, struct err *er
         rc = read_next(&d, from_ms, err);
     free(d.due);
     *ret = done;
-    return rc;
-}
-
-/* ---- what follows */
-
-#define OPEN_TASK SCHEDULE_ROW_TASK("s.name", "s.slot")
-
-/* An INSERT that meets all its rows: unlike an UPDATE with a join, it locks no row of dq_task. */
-int slot_store_harvest(struct db *db, bool *ret_more, struct err *err)
-{
-    BUF_LOCAL struct buf finished = BUF_INIT;
-    uint64_t rows = 0;
-
-    sql_put_statuses(&finished, "t.", TASK_FINISHED);
-    int rc = sql_exec(
-        db, &rows, err,
-        "INSERT INTO dq_slot (name, slot, decision, decide_time, task_id, start_time, finish_time, result, exit_code, error)"
-        " SELECT s.name, s.slot, s.decision, s.decide_time, t.id, t.execution_time, t.finish_time,"
-        " t.status, t.exit_code, LEFT(t.error_stack, 255) FROM dq_slot s FORCE INDEX (is_open) LEFT JOIN dq_task t"
-        " ON t.id = " OPEN_TASK " WHERE s.is_open = 1 AND (t.id IS NULL OR ?)"
-        " LIMIT ? ON DUPLICATE KEY UPDATE is_open = NULL, task_id = VALUES(task_id),"
-        " start_time = VALUES(start_time), finish_time = VALUES(finish_time),"
-        " result = VALUES(result), exit_code = VALUES(exit_code), error = VALUES(error)",
-        SQL_PART(finished.data), SQL_INT(HARVEST_MOST));
-    *ret_more = rows >= 2 * HARVEST_MOST; /* each that is changed counts twice */
-    return rc;
-}
-
-int slot_store_reopen(struct db *db, const struct claim_ref *refs, size_t count, struct err *err)
-{
-    BUF_LOCAL struct buf sql = BUF_INIT;
-
-    sql_put(
-        &sql,
-        "UPDATE dq_task t JOIN dq_slot s ON s.name = SUBSTRING_INDEX(t.task_key, '@', 1) AND s.slot ="
-        " CAST(IF(t.missed_slots IS NOT NULL AND t.task_key LIKE '%@____-__-__T__:__:__%Z',"
-        " REPLACE(REPLACE(SUBSTRING_INDEX(t.task_key, '@', -1), 'T', ' '), 'Z', ''), NULL) AS DATETIME(3))"
-        " SET s.is_open = 1 WHERE t.missed_slots IS NOT NULL AND t.status = ? AND ",
-        SQL_INT(TASK_PENDING));
-    claim_ref_put_ids(&sql, "t.id", refs, count);
-    return db_exec(db, &sql, NULL, err);
-}
-
-/* Most of the time none is that old, and nothing is written. */
-int slot_store_expire(struct db *db, size_t limit, size_t *ret_deleted, struct err *err)
-{
-    BUF_LOCAL struct buf where = BUF_INIT;
-    uint64_t rows = 0;
-
-    /* dq check --schedules asks how the last run ended */
-    sql_put(&where,
-            " FROM dq_slot WHERE is_open IS NULL AND decide_time < ? AND NOT EXISTS (SELECT 1"
-            " FROM dq_schedule c WHERE c.name = dq_slot.name AND c.last_slot = dq_slot.slot)",
-            SQL_FROM_NOW(-KEPT_MS));
-    int rc = sql_first(db, COLUMNS_ONE, NULL, NULL, err, "SELECT 1? LIMIT 1", SQL_PART(where.data));
-    if (rc == 1)
-        rc = sql_exec(db, &rows, err, "DELETE? ORDER BY decide_time LIMIT ?", SQL_PART(where.data),
-                      SQL_ID(limit));
-    if (rc == 0)
-        *ret_deleted = (size_t)rows;
     return rc;
 }

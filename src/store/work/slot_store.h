@@ -1,14 +1,11 @@
 /*
- * slot_store.h - adds the tasks of schedules, and records what became of each slot. All functions
- * block on the database.
+ * slot_store.h - decides the slots of schedules that are due. Blocks on the database.
  */
 #ifndef DQ_STORE_WORK_SLOT_STORE_H
 #define DQ_STORE_WORK_SLOT_STORE_H
 
 #include "base/err.h"
 #include "store/db/db.h"
-#include "store/row/claim_ref.h"
-#include "store/fleet/schedule_row.h"
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -36,24 +33,6 @@ struct slot_store_done {
  * found, and its slot recorded as refused. ERR_LOST: whether the last one was made shows when this
  * is called again. */
 int slot_store_decide(struct db *db, struct slot_store_done *ret, struct err *err)
-    __attribute__((warn_unused_result));
-
-/* In a transaction: adds the tasks of slots of a schedule, and records the slots. *ret_id: of the
- * only task. */
-int slot_store_add(struct db *db, const struct schedule *s, const struct slot_act *acts,
-                   size_t count, uint64_t *ret_id, struct err *err)
-    __attribute__((warn_unused_result));
-
-/* Records how runs have ended, of some thousand slots at most. *ret_more: there may be more. */
-int slot_store_harvest(struct db *db, bool *ret_more, struct err *err)
-    __attribute__((warn_unused_result));
-
-/* Of these tasks, those that schedules added run again: how they end will be recorded anew. */
-int slot_store_reopen(struct db *db, const struct claim_ref *refs, size_t count, struct err *err)
-    __attribute__((warn_unused_result));
-
-/* Deletes up to `limit` slots that were decided more than 90 days ago. */
-int slot_store_expire(struct db *db, size_t limit, size_t *ret_deleted, struct err *err)
     __attribute__((warn_unused_result));
 
 #endif
