@@ -10,6 +10,7 @@
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <unistd.h>
 
 /* An hourly schedule, with or without more settings, whose next slot was `ago` (SQL) ago. */
 static void hourly(const char *name, const char *ago, const char *more)
@@ -330,6 +331,56 @@ static void how_runs_end_is_recorded(void **state)
     schedule_row_free(list, count);
 }
 
+static void *harvest(void *arg)
+{
+    struct err why;
+    bool more;
+
+    if (slot_record_harvest(arg, &more, &why) < 0)
+        fprintf(stderr, "# %s\n", why.text);
+    return NULL;
+}
+
+/* A harvest that has read the ends waits for the first slot, and has not written them yet. */
+static void a_run_that_begins_anew_during_a_harvest_stays_open(void **state)
+{
+    struct db *other = harness_db(), *locker = harness_db();
+    const struct event_act act = {.actor = "a", .verb = "schedule backfill"};
+    struct claim_ref ref = {0};
+    pthread_t thread;
+    (void)state;
+    hourly("locked", "5 SECOND", "");
+    decide(db);
+    hourly("retried", "5 SECOND", "");
+    hourly("backfilled", "5 SECOND", "");
+    hourly("stays", "5 SECOND", "");
+    decide(db);
+    run(db, "UPDATE dq_slot SET decide_time = decide_time - INTERVAL IF(name = 'locked', 2, 1) SECOND");
+    run(db, "UPDATE dq_task SET status = 2, live = NULL, finish_time = UTC_TIMESTAMP(3)");
+    ref.id = (uint64_t)number(db, "SELECT id FROM dq_task WHERE task_key LIKE 'retried@%%'");
+    int64_t slot_at = number(db, "SELECT TIMESTAMPDIFF(MICROSECOND, '1970-01-01', slot) DIV 1000"
+                                 " FROM dq_slot WHERE name = 'backfilled'");
+    run(locker, "BEGIN");
+    run(locker, "UPDATE dq_slot SET slots = 1 WHERE name = 'locked'");
+    assert_int_equal(pthread_create(&thread, NULL, harvest, db), 0);
+    while (!session_status(other, "= 'Innodb_row_lock_current_waits'"))
+        usleep(5000);
+    run(other, "UPDATE dq_task SET status = 0, live = 1, finish_time = NULL WHERE id = %lld", (long long)ref.id);
+    ok(slot_record_reopen(other, &ref, 1, &err));
+    ok(schedule_run_backfill(other, "backfilled", &slot_at, 1, 0, &act, &err));
+    run(locker, "COMMIT");
+    pthread_join(thread, NULL);
+    one("dq_slot WHERE name = 'retried' AND is_open = 1");
+    one("dq_slot WHERE name = 'backfilled' AND is_open = 1 AND decision = 6");
+    one("dq_slot WHERE name = 'stays' AND is_open IS NULL AND result = 2");
+    run(db, "UPDATE dq_task SET status = 1, live = NULL, finish_time = UTC_TIMESTAMP(3) WHERE status = 0");
+    harvest(db);
+    one("dq_slot WHERE name = 'retried' AND is_open IS NULL AND result = 1");
+    one("dq_slot WHERE name = 'backfilled' AND is_open IS NULL AND result = 1");
+    db_free(other);
+    db_free(locker);
+}
+
 static void slots_are_deleted_after_90_days(void **state)
 {
     size_t deleted;
@@ -381,6 +432,7 @@ int main(void)
         cmocka_unit_test_setup(a_timetable_that_cannot_be_read_does_not_keep_others, harness_setup),
         cmocka_unit_test_setup(a_lost_answer_does_not_decide_twice, harness_setup),
         cmocka_unit_test_setup(how_runs_end_is_recorded, harness_setup),
+        cmocka_unit_test_setup(a_run_that_begins_anew_during_a_harvest_stays_open, harness_setup),
         cmocka_unit_test_setup(slots_are_deleted_after_90_days, harness_setup),
         cmocka_unit_test_setup(ten_thousand_at_one_minute_are_stored_in_bulk, harness_setup),
     };

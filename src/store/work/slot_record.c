@@ -88,7 +88,9 @@ int slot_record_add(struct db *db, const struct slot_record *slots, size_t count
 
 #define OPEN_TASK SCHEDULE_ROW_TASK("s.name", "s.slot")
 
-/* An INSERT that meets all its rows: unlike an UPDATE with a join, it locks no row of dq_task. */
+/* An INSERT that meets all its rows: unlike an UPDATE with a join, it locks no row of dq_task. It
+ * reads the ends before it has locked the slots: one whose run has begun anew meanwhile has another
+ * decide_time, and stays open. */
 int slot_record_harvest(struct db *db, bool *ret_more, struct err *err)
 {
     BUF_LOCAL struct buf finished = BUF_INIT;
@@ -101,7 +103,8 @@ int slot_record_harvest(struct db *db, bool *ret_more, struct err *err)
         " SELECT s.name, s.slot, s.decision, s.decide_time, t.id, t.execution_time, t.finish_time,"
         " t.status, t.exit_code, LEFT(t.error_stack, 255) FROM dq_slot s FORCE INDEX (is_open) LEFT JOIN dq_task t"
         " ON t.id = " OPEN_TASK " WHERE s.is_open = 1 AND (t.id IS NULL OR ?)"
-        " LIMIT ? ON DUPLICATE KEY UPDATE is_open = NULL, task_id = VALUES(task_id),"
+        " LIMIT ? ON DUPLICATE KEY UPDATE"
+        " is_open = IF(dq_slot.decide_time = VALUES(decide_time), NULL, dq_slot.is_open), task_id = VALUES(task_id),"
         " start_time = VALUES(start_time), finish_time = VALUES(finish_time),"
         " result = VALUES(result), exit_code = VALUES(exit_code), error = VALUES(error)",
         SQL_PART(finished.data), SQL_INT(HARVEST_MOST));
@@ -118,7 +121,7 @@ int slot_record_reopen(struct db *db, const struct claim_ref *refs, size_t count
         "UPDATE dq_task t JOIN dq_slot s ON s.name = SUBSTRING_INDEX(t.task_key, '@', 1) AND s.slot ="
         " CAST(IF(t.missed_slots IS NOT NULL AND t.task_key LIKE '%@____-__-__T__:__:__%Z',"
         " REPLACE(REPLACE(SUBSTRING_INDEX(t.task_key, '@', -1), 'T', ' '), 'Z', ''), NULL) AS DATETIME(3))"
-        " SET s.is_open = 1 WHERE t.missed_slots IS NOT NULL AND t.status = ? AND ",
+        " SET s.is_open = 1, s.decide_time = UTC_TIMESTAMP(3) WHERE t.missed_slots IS NOT NULL AND t.status = ? AND ",
         SQL_INT(TASK_PENDING));
     claim_ref_put_ids(&sql, "t.id", refs, count);
     return db_exec(db, &sql, NULL, err);
