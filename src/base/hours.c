@@ -261,6 +261,15 @@ int64_t hours_next(const struct hours *h, int64_t at)
     return INT64_MAX;
 }
 
+int64_t hours_since(const struct hours *h, int64_t at)
+{
+    int64_t since = INT64_MIN;
+
+    for (int64_t t = at - 8 * WHEN_DAY; (t = hours_next(h, t)) <= at;)
+        since = hours_open(h, t) ? t : INT64_MIN;
+    return since;
+}
+
 void hours_put_opening(struct buf *b, const struct hours *h, int64_t at)
 {
     const struct window *w = h->windows;

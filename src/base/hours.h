@@ -31,6 +31,8 @@ void hours_put(struct buf *b, const struct hours *h, const char *end);
 bool hours_open(const struct hours *h, int64_t at);
 /* When they next close, if they are open, or open; INT64_MAX: not within a year. */
 int64_t hours_next(const struct hours *h, int64_t at);
+/* When they opened, of those that are open; INT64_MIN: more than a week ago. */
+int64_t hours_since(const struct hours *h, int64_t at);
 /* Appends "Mon 08:00 Europe/Berlin": when they next open, by the clock of the window that does. */
 void hours_put_opening(struct buf *b, const struct hours *h, int64_t at);
 

@@ -55,6 +55,20 @@ struct limit_answer limit_ask(const struct limit *l, uint64_t running, int64_t n
     return room(l, running, now_at, horizon_ms);
 }
 
+int64_t limit_since(const struct limit *l, int64_t now_at)
+{
+    const struct limit_answer a = limit_ask(l, 0, now_at, 0);
+    int64_t since_at = MAX(l->paused_until_at, l->held_until_at);
+
+    if (a.why != LIMIT_OPEN)
+        return a.again_at == INT64_MAX && a.why != LIMIT_PAUSED ? INT64_MIN : INT64_MAX;
+    if (l->hours)
+        since_at = MAX(since_at, hours_since(l->hours, now_at));
+    if (l->rate.count)
+        since_at = MAX(since_at, rate_since(&l->rate, l->next_us, now_at * 1000) / 1000);
+    return since_at;
+}
+
 uint32_t limit_join(uint32_t a, uint32_t b)
 {
     return a && b ? MAX(a, b) : 0;
@@ -74,11 +88,16 @@ static void put_pause(struct buf *b, const struct limit *l, int64_t again_at, in
         buf_printf(b, ": %s", l->reason);
 }
 
-static void put_why(struct buf *b, const char *what, const char *reason, int64_t ms)
+static void put_why(struct buf *b, const char *what, const char *reason, int64_t again_at,
+                    int64_t now_at)
 {
     char text[WHEN_TEXT_SIZE];
 
-    buf_printf(b, "%s %s", what, when_format_rough(text, ms / WHEN_SECOND * WHEN_SECOND));
+    if (again_at == INT64_MAX)
+        buf_str(b, "held until its hours can be read");
+    else
+        buf_printf(b, "%s %s", what,
+                   when_format_rough(text, (again_at - now_at) / WHEN_SECOND * WHEN_SECOND));
     if (reason)
         buf_printf(b, ": %s", reason);
 }
@@ -103,7 +122,7 @@ void limit_put(struct buf *b, const struct limit *l, const struct limit_answer *
         put_pause(b, l, a->again_at, now_at);
         break;
     case LIMIT_HELD:
-        put_why(b, l->breaker ? "resting for" : "held for", l->hold_reason, a->again_at - now_at);
+        put_why(b, l->breaker ? "resting for" : "held for", l->hold_reason, a->again_at, now_at);
         break;
     case LIMIT_PROBED:
         buf_str(b, "one task tries whether the others may follow");

@@ -54,6 +54,10 @@ struct limit_answer {
 struct limit_answer limit_ask(const struct limit *l, uint64_t running, int64_t now_at,
                               int64_t horizon_ms);
 
+/* Since when a task under it that is due may start; INT64_MAX: none may. INT64_MIN: always, or
+ * never, which no time ends. A task is late from then on. */
+int64_t limit_since(const struct limit *l, int64_t now_at);
+
 /* Appends the reason, as every program words it; nothing for LIMIT_OPEN. */
 void limit_put(struct buf *b, const struct limit *l, const struct limit_answer *a, int64_t now_at);
 

@@ -45,6 +45,13 @@ int64_t rate_first(const struct rate *r, int64_t next_us, int64_t now_us)
     return MAX(now_us, base(r, next_us, now_us) - early(r));
 }
 
+int64_t rate_since(const struct rate *r, int64_t next_us, int64_t now_us)
+{
+    bool known = next_us != INT64_MIN && !rate_set_back(r, next_us, now_us);
+
+    return known ? next_us - early(r) : INT64_MIN;
+}
+
 uint64_t rate_may(const struct rate *r, int64_t next_us, int64_t now_us, int64_t horizon_us)
 {
     int64_t until_us = MIN(horizon_us, now_us + RATE_HORIZON_US) + early(r);

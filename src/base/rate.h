@@ -42,6 +42,8 @@ uint64_t rate_may(const struct rate *r, int64_t next_us, int64_t now_us, int64_t
 /* Reserves n starts, in order: starts[i] is when each may be. Returns the next_us to store. n is at
  * most what rate_may said. */
 int64_t rate_take(const struct rate *r, int64_t next_us, int64_t now_us, int64_t *starts, size_t n);
+/* Since when a start may be, if one may be now; INT64_MIN: that is not known. */
+int64_t rate_since(const struct rate *r, int64_t next_us, int64_t now_us);
 /* Whether the clock was set back since next_us was stored: next_us then counts as the one of a
  * single start now, after which the burst is used up. */
 bool rate_set_back(const struct rate *r, int64_t next_us, int64_t now_us);

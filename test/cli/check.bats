@@ -81,6 +81,53 @@ expect()
     expect 0 'OK: *' --max-late 10s
 }
 
+@test 'a tag is late from when its task is due and its limit lets it start: check, tags and Prometheus agree' {
+    serve --tag nothing # it starts nothing
+    sql "UPDATE dq_poller SET tags = NULL"
+    task known 4000
+    # late SECONDS: by all three; - for not at all
+    late()
+    {
+        if [ "$1" = - ]; then
+            expect 0 'OK: 0s late at most*' --max-late 1m
+        else
+            expect 2 "CRITICAL: known is ${1}* late, more than 1m*" --max-late 1m
+        fi
+        [[ $(dq tags -o json) == *"\"late\":${2:-null}"* ]]
+        [[ $(dq stats -o prometheus) == *"dq_late_seconds{tag=\"known\"} $3"* ]]
+    }
+    limit() { sql "REPLACE INTO dq_limit (name, update_time, $1) VALUES ('known', $(ago 86400), $2)"; }
+    ago() { echo "UTC_TIMESTAMP(6) - INTERVAL $1 SECOND"; }
+
+    late 1h 4 4
+    # a rate of which starts are left, and nothing starts; a backlog that waits for its turn is not late
+    limit 'rate, rate_period, burst, next_at' "100, 60000, 1, $(ago 130)"
+    late 2m 1 1
+    limit 'rate, rate_period, burst, next_at' "1, 3600000, 1, $(ago -1800)"
+    late - '' 0.000
+    # held until two minutes ago, paused until three; hours that have begun; none of them lasts
+    limit 'held_until, paused_until' "$(ago 130), $(ago 190)"
+    late 2m 1 1
+    limit held_until "$(ago -100)"
+    late - '' 0.000
+    limit hours "'$(date -u -d '-2 minutes' +%H:%M)-$(date -u -d '+1 hour' +%H:%M) UTC'"
+    late 2m 1 1
+    limit hours "'$(date -u -d '+1 hour' +%H:%M)-$(date -u -d '+2 hours' +%H:%M) UTC'"
+    late - '' 0.000
+    # hours that this host cannot read let nothing start, which nothing ends
+    limit hours "'08:00-18:00 Mars/Phobos'"
+    late 1h 4 4
+    expect 2 '*held until its hours can be read: *Mars/Phobos*' --max-late 1m
+    # resumed a moment ago, the tag itself or a glob
+    sql 'DELETE FROM dq_limit'
+    dq -q pause 'k*'
+    late - '' 0.000
+    dq -q resume 'k*'
+    expect 0 'OK: *' --max-late 1m
+    sql "UPDATE dq_limit SET update_time = $(ago 130)"
+    late 2m 1 1
+}
+
 @test 'check compares lateness, failures and pending tasks with their limits' {
     serve --tag none
     sql "UPDATE dq_poller SET tags = NULL"

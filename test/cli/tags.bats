@@ -54,6 +54,7 @@ task()
     [ "$(warned)" -eq 1 ]
     seen | grep -q "$(printf '\033\\[33m')resumed"
     dq -q resume known
+    sql 'DELETE FROM dq_limit' # since then it would be late
     task known 0 -600
     seen | grep -q "$(printf '\033\\[33m')10m"
 }

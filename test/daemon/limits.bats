@@ -152,6 +152,8 @@ END
     [ "$(started)" -eq 4 ]
     sort -n starts | awk 'NR > 1 && ($1 - last) / 1e6 < 150 { exit 1 } { last = $1 }'
     is "tag = 'other' AND status = 0 AND attempt = 0" 1
+    # a start is late from when the rate lets it be: the last one 600 ms after the first
+    [ "$(sql "SELECT MAX(late_max) FROM dq_minute WHERE tag = 'pay'")" -lt 600 ]
 }
 
 @test 'a hold that cannot be recorded costs no result' {

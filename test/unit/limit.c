@@ -7,6 +7,7 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <sys/param.h>
 #include <cmocka.h>
 
 #include "table_rows.h"
@@ -29,6 +30,8 @@ static bool read_stored(char *text, struct limit *l)
             l->paused_until_at = strtoll(word + 7, NULL, 10);
         else if (!strncmp(word, "reason=", 7))
             l->reason = l->hold_reason = word + 7;
+        else if (!strcmp(word, "held=never"))
+            l->held_until_at = INT64_MAX;
         else if (!strncmp(word, "held=", 5))
             l->held_until_at = strtoll(word + 5, NULL, 10);
         else if (!strncmp(word, "breaker=", 8))
@@ -58,6 +61,13 @@ static int64_t read_instant(const char *text, int64_t now_at)
                                      : strtoll(text, NULL, 10);
 }
 
+static int64_t read_since(const char *text)
+{
+    return !strcmp(text, "always") ? -1
+           : !strcmp(text, "none") ? INT64_MAX
+                                   : strtoll(text, NULL, 10);
+}
+
 static bool check_row(char **cell, const char *where)
 {
     uint64_t may = strcmp(cell[4], "any") ? strtoull(cell[4], NULL, 10) : UINT64_MAX;
@@ -73,10 +83,13 @@ static bool check_row(char **cell, const char *where)
     limit_put(&words, &l, &a, now_at);
     const char *text = words.len ? words.data : "-";
     bool right = a.may == may && a.again_at == read_instant(cell[5], now_at) &&
-                 !strcmp(text, cell[6]) && (a.why == LIMIT_OPEN) == (a.may > 0);
+                 !strcmp(text, cell[6]) &&
+                 MAX(limit_since(&l, now_at), -1) == read_since(cell[7]) &&
+                 (a.why == LIMIT_OPEN) == (a.may > 0);
     if (!right)
-        print_error("%s: %ju may start, again at %jd: %s\n", where, (uintmax_t)a.may,
-                    (intmax_t)a.again_at, text);
+        print_error("%s: %ju may start, again at %jd: %s; late since %jd\n", where,
+                    (uintmax_t)a.may, (intmax_t)a.again_at, text,
+                    (intmax_t)limit_since(&l, now_at));
     buf_done(&words);
     return right;
 }
@@ -108,5 +121,5 @@ int main(void)
         cmocka_unit_test(of_two_dqds_the_greater_limit_holds_and_none_is_the_greatest),
     };
 
-    return table_run_rows("limits.tbl", 7, check_row, others, 2);
+    return table_run_rows("limits.tbl", 8, check_row, others, 2);
 }

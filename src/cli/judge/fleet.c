@@ -10,7 +10,6 @@
 #include "base/text.h"
 #include "base/when.h"
 #include "conf/handlers.h"
-#include "store/ask/tag_store.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
@@ -79,7 +78,7 @@ int fleet_load(struct db *db, struct fleet *ret, struct err *err)
 {
     int rc = fleet_load_dqds(db, ret, err);
     if (rc == 0)
-        rc = limit_store_list(db, NULL, &ret->limits, &ret->limit_count, err);
+        rc = limit_store_list(db, NULL, true, &ret->limits, &ret->limit_count, err);
     if (rc < 0 || ret->alive == 0)
         return rc;
     MEM_LOCAL uint64_t *numbers = mem_zero(ret->count + 1, sizeof *numbers);
@@ -289,6 +288,37 @@ enum limit_why fleet_put_limit(struct buf *b, const struct fleet *f, const struc
     struct limit_answer a = limit_ask(&l, l.name ? 0 : t->count[TASK_RUNNING], now_at, 0);
     limit_put(b, &l, &a, now_at);
     return a.why;
+}
+
+/* Since when the limits and pauses of a tag let its tasks start; INT64_MAX: they do not. A change
+ * of one may have let them. */
+static int64_t since_of(const struct fleet *f, const struct tag_info *t, int64_t now_at)
+{
+    struct limit l = fleet_limit_of(f, t->tag, t->paused_until_at, t->pause_reason);
+    int64_t since_at = limit_since(&l, now_at);
+    for (size_t i = 0; i < f->limit_count; i++) {
+        const struct limit_row *r = &f->limits[i];
+        if (strcmp(r->name, t->tag) == 0 || (l.name && strcmp(r->name, l.name) == 0) ||
+            (r->is_pattern && task_tag_glob(r->name, t->tag)))
+            since_at = MAX(since_at, MAX(r->update_at, r->limit.paused_until_at));
+    }
+    return since_at;
+}
+
+int fleet_list_tags(const struct fleet *f, struct db *db, const char *tag_glob,
+                    const struct tag_count_how *how, struct tag_info **ret, size_t *ret_count,
+                    int64_t *ret_now_at, struct err *err)
+{
+    int rc = tag_store_list(db, tag_glob, how, ret, ret_count, ret_now_at, err);
+    for (size_t i = 0; rc == 0 && i < *ret_count; i++) {
+        struct tag_info *t = &(*ret)[i];
+        int64_t since_at = t->late_from_at == TASK_TIME_NONE ? 0 : since_of(f, t, *ret_now_at);
+        if (since_at == INT64_MAX)
+            t->late_from_at = TASK_TIME_NONE;
+        else if (t->late_from_at != TASK_TIME_NONE)
+            t->late_from_at = MAX(t->late_from_at, since_at);
+    }
+    return rc;
 }
 
 /* ---- typing errors ---- */

@@ -6,13 +6,13 @@
 #define DQ_CLI_JUDGE_FLEET_H
 
 #include "cli/line/cmd.h"
+#include "store/ask/tag_store.h"
 #include "store/ask/task_add.h"
 #include "store/fleet/handler_store.h"
 #include "store/fleet/limit_store.h"
 #include "store/fleet/poller_store.h"
 
 struct fleet_table; /* the handlers of a file */
-struct tag_info;
 struct fleet {
     struct poller_info *dqds; /* by host and pid; also dead ones */
     size_t count, alive;
@@ -22,7 +22,7 @@ struct fleet {
     uint64_t slots, running; /* of the live ones; running: handlers */
     struct handler_rest *rests;
     size_t rest_count;
-    struct limit_row *limits; /* those that say something */
+    struct limit_row *limits; /* those that say something, or did */
     size_t limit_count;
     /* read only by fleet.c */
     struct handler_row *rows;
@@ -79,6 +79,12 @@ struct limit fleet_limit_of(const struct fleet *f, const char *tag, int64_t paus
                             const char *reason);
 /* Whether a live dqd serves a tag of that name, or has it as a limit. */
 bool fleet_uses_limit(const struct fleet *f, const char *name);
+/* As tag_store_list, but late_from_at counts from when a task of the tag was due and its pauses and
+ * its limit let it start: the one rule by which a tag is late. None is late that merely waits for
+ * these. What runs, and so a limit that is full, does not count. f may be empty. */
+int fleet_list_tags(const struct fleet *f, struct db *db, const char *tag_glob,
+                    const struct tag_count_how *how, struct tag_info **ret, size_t *ret_count,
+                    int64_t *ret_now_at, struct err *err) __attribute__((warn_unused_result));
 /* Appends why no dqd may start a task of the tag now, as limit_put; nothing if one may. What runs
  * under a limit of several tags is not known here. */
 enum limit_why fleet_put_limit(struct buf *b, const struct fleet *f, const struct tag_info *t,

@@ -47,9 +47,8 @@ static void add_to_all(struct tag_info *all, const struct tag_info *t)
     }
     all->due += t->due;
     all->due_sampled |= t->due_sampled;
-    all->late_sampled |= !tag_info_paused(t) && t->late_sampled;
-    /* a paused tag is not late */
-    if (!tag_info_paused(t) && t->late_from_at != TASK_TIME_NONE &&
+    all->late_sampled |= t->late_from_at != TASK_TIME_NONE && t->late_sampled;
+    if (t->late_from_at != TASK_TIME_NONE &&
         (all->late_from_at == TASK_TIME_NONE || t->late_from_at < all->late_from_at))
         all->late_from_at = t->late_from_at;
 }
@@ -124,7 +123,8 @@ int stats_read(struct db *db, const struct stats_ask *ask, struct stats *ret, st
         err);
 
     if (rc == 0)
-        rc = tag_store_list(db, ask->tag_glob, &ask->how, &infos, &count, &s.now_at, err);
+        rc = fleet_list_tags(ask->fleet, db, ask->tag_glob, &ask->how, &infos, &count, &s.now_at,
+                             err);
     if (rc == 0) {
         s.from_at = a.from_at;
         s.step_count = (size_t)((a.now_at - a.from_at) / s.step_ms) + 1;

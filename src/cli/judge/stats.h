@@ -5,7 +5,7 @@
 #ifndef DQ_CLI_JUDGE_STATS_H
 #define DQ_CLI_JUDGE_STATS_H
 
-#include "store/ask/tag_store.h"
+#include "cli/judge/fleet.h"
 #include "store/db/db.h"
 #include "store/fleet/minute_store.h"
 
@@ -30,6 +30,7 @@ struct stats {
 };
 
 struct stats_ask {
+    const struct fleet *fleet;           /* may be empty */
     const char *tag_glob;                /* NULL: all tags */
     int64_t since_ms, step_ms, align_ms; /* as minute_store_read takes them */
     struct tag_count_how how;

@@ -147,6 +147,7 @@ int top_load(struct cmd_context *c, const char *tag_glob, struct top_data *ret, 
     /* Only running, failed and due tasks are counted, as no other number is shown; every second, so
      * not for long. */
     const struct stats_ask ask = {
+        .fleet = &fleet,
         .tag_glob = tag_glob,
         .since_ms = (TOP_VIEW_STEPS - 1) * WHEN_MINUTE,
         .step_ms = WHEN_MINUTE,

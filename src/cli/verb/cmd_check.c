@@ -85,20 +85,6 @@ struct numbers {
     uint64_t pending, failed, expired;
 };
 
-static int64_t late_of(const struct tag_info *t, int64_t now_at)
-{
-    return tag_info_paused(t) ? 0 : MAX(tag_info_late_ms(t, now_at), 0);
-}
-
-/* As its limit says: for its hours, its rate, a hold. */
-static bool merely_waits(struct buf *held, const struct fleet *fleet, const struct tag_info *t,
-                         int64_t now_at)
-{
-    enum limit_why why = fleet_put_limit(held, fleet, t, now_at);
-
-    return why != LIMIT_OPEN && why != LIMIT_RUNNING;
-}
-
 static void check_late(struct finding *f, const struct check_values *v, const struct fleet *fleet,
                        const struct tag_info *tags, size_t count, int64_t now_at)
 {
@@ -106,12 +92,12 @@ static void check_late(struct finding *f, const struct check_values *v, const st
     size_t named = 0;
 
     for (size_t i = 0; v->max_late_ms >= 0 && i < count; i++) {
-        int64_t late_ms = late_of(&tags[i], now_at);
+        int64_t late_ms = tag_info_late_ms(&tags[i], now_at);
         BUF_LOCAL struct buf held = BUF_INIT;
 
-        if (late_ms <= v->max_late_ms || merely_waits(&held, fleet, &tags[i], now_at) ||
-            named++ >= TAGS_NAMED)
+        if (late_ms <= v->max_late_ms || named++ >= TAGS_NAMED)
             continue;
+        fleet_put_limit(&held, fleet, &tags[i], now_at);
         add_problem(f, STATUS_CRITICAL, "%s is %s late, more than %s%s%s", tags[i].tag,
                     when_format_rough(late, late_ms), when_format_rough(most, v->max_late_ms),
                     held.len ? ": " : "", held.len ? held.data : "");
@@ -407,15 +393,15 @@ static int look(struct cmd_context *c, const struct check_values *v, struct find
     if (rc == 0)
         rc = fleet_load(c->db, &fleet, err);
     if (rc == 0)
-        rc = tag_store_list(c->db, v->tag, &(struct tag_count_how){.exact = false}, &tags,
-                            &tag_count, &now_at, err);
+        rc = fleet_list_tags(&fleet, c->db, v->tag, &(struct tag_count_how){.exact = false}, &tags,
+                             &tag_count, &now_at, err);
     if (rc == 0)
         rc = count(c, v, &v->failed, offsetof(struct counts, failed), &n.failed, err);
     if (rc == 0)
         rc = count(c, v, &v->expired, offsetof(struct counts, expired), &n.expired, err);
     if (rc == 0) {
         for (size_t i = 0; i < tag_count; i++) {
-            n.late_ms = MAX(n.late_ms, late_of(&tags[i], now_at));
+            n.late_ms = MAX(n.late_ms, tag_info_late_ms(&tags[i], now_at));
             n.pending += tags[i].count[TASK_PENDING];
         }
         check_fleet(f, v, &fleet);
@@ -486,8 +472,8 @@ const struct cmd cmd_check = {
     .details =
         "Exits with 0 if all is well, 1 for a warning, 2 if it is critical, 3 if that is unknown. Always critical: no dqd is "
         "alive, or none serves a tag that has due tasks. A warning: a tag rests because its handler cannot be started, or "
-        "the server refuses to change its tasks, or takes long, or every dqd that serves it is quiet. Paused "
-        "tags are not late.",
+        "the server refuses to change its tasks, or takes long, or every dqd that serves it is quiet. Tags that "
+        "a pause or a limit keeps waiting are not late.",
     CMD_OPTIONS(options, check_values),
     .level = CMD_NOTHING,
     .reads_only = true,

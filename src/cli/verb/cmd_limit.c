@@ -84,7 +84,7 @@ static int list(struct cmd_context *c, const char *name, struct err *err)
 {
     struct limit_row *rows = NULL;
     size_t count = 0;
-    int rc = limit_store_list(c->db, name, &rows, &count, err);
+    int rc = limit_store_list(c->db, name, false, &rows, &count, err);
     if (rc < 0)
         return rc;
     if (count)

@@ -216,16 +216,6 @@ static int put_steps(const struct cmd_context *c, const struct stats *s, struct 
     return out_end(out, 0);
 }
 
-static int put_prometheus(const struct cmd_context *c, const struct stats *s, struct err *err)
-{
-    LOCAL_BY(fleet_done) struct fleet fleet = {0};
-    int rc = fleet_load_dqds(c->db, &fleet, err);
-
-    if (rc == 0)
-        stats_prom_put(s, &fleet);
-    return rc;
-}
-
 static int write_page(struct cmd_context *c, const struct stats_values *v, const struct stats *s,
                       struct err *err)
 {
@@ -308,7 +298,9 @@ static int answer(struct cmd_context *c, const void *values,
                   unsigned height __attribute__((unused)), struct err *err)
 {
     const struct stats_values *v = values;
-    struct stats_ask ask = {.tag_glob = v->tag};
+    LOCAL_BY(fleet_done) struct fleet fleet = {0};
+    struct stats_ask ask = {.fleet = &fleet, .tag_glob = v->tag};
+    struct err denied;
     struct progress progress;
     LOCAL_BY(stats_done) struct stats s = {0};
     int rc = check(c, v, &ask, err);
@@ -318,6 +310,7 @@ static int answer(struct cmd_context *c, const void *values,
     progress_init(&progress, c->quiet || !v->exact || v->watch_ms >= 0, "");
     ask.how =
         (struct tag_count_how){.exact = v->exact, .progress = progress_counting, .arg = &progress};
+    int known = fleet_load(c->db, &fleet, &denied);
     rc = stats_read(c->db, &ask, &s, err);
     progress_clear(&progress);
     if (rc < 0)
@@ -325,8 +318,10 @@ static int answer(struct cmd_context *c, const void *values,
     c->style.cell.now_at = s.now_at;
     if (v->html)
         rc = write_page(c, v, &s, err);
+    else if (c->style.format == OUT_PROMETHEUS && known < 0)
+        return err_set(err, known, "%s", denied.text);
     else if (c->style.format == OUT_PROMETHEUS)
-        rc = put_prometheus(c, &s, err);
+        stats_prom_put(&s, &fleet);
     else if (v->by >= 0)
         rc = put_steps(c, &s, err);
     else

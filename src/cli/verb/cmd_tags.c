@@ -11,7 +11,6 @@
 
 #include "base/mem.h"
 
-
 #define NAMED 5 /* of those that rest, are refused or slow */
 #define TABLE_COLUMNS                                                                              \
     "tag,pending,running,done,failed,cancelled,due,late,next,paused_until,handler,pause_reason"
@@ -29,7 +28,7 @@ struct tags_values {
 
 OUT_GETTER(next)
 {
-    if (TAG->late_from_at == TASK_TIME_NONE)
+    if (!TAG->due)
         cell_set_time(ret, TAG->next_at);
 }
 
@@ -71,13 +70,12 @@ static bool any_paused(const struct tag_info *tags, size_t count)
 static void note_limit(struct cmd_context *c, const struct fleet *fleet, const struct tag_info *t,
                        size_t *named)
 {
-    bool late = t->late_from_at != TASK_TIME_NONE && !tag_info_paused(t);
     BUF_LOCAL struct buf b = BUF_INIT;
     MEM_LOCAL char *differ = NULL;
     fleet_limit(fleet, t->tag, &differ);
     if (differ && ++*named <= NAMED)
         cmd_note(c, "%s", differ);
-    if (late)
+    if (t->due && !tag_info_paused(t))
         fleet_put_limit(&b, fleet, t, c->style.cell.now_at);
     if (b.len && ++*named <= NAMED)
         cmd_note(c, "%s waits: %s", t->tag, b.data);
@@ -94,14 +92,14 @@ static int answer(struct cmd_context *c, const void *values,
     struct progress progress;
 
     progress_init(&progress, c->quiet || !v->exact || v->watch_ms >= 0, "");
-    int rc = tag_store_list(
-        c->db, v->tag,
+    int known = fleet_load(c->db, &fleet, &denied);
+    int rc = fleet_list_tags(
+        &fleet, c->db, v->tag,
         &(struct tag_count_how){.exact = v->exact, .progress = progress_counting, .arg = &progress},
         &tags, &count, &c->style.cell.now_at, err);
     progress_clear(&progress);
     if (rc < 0)
         return rc;
-    int known = fleet_load(c->db, &fleet, &denied);
     rc = out_all(&c->style,
                  OUT_OF(columns, TABLE_COLUMNS,
                         any_paused(tags, count) ? TABLE_DROP : "paused_until," TABLE_DROP),

@@ -86,8 +86,8 @@ static int take_limit(const struct db_rows *r, void *arg, struct err *err)
     return 0;
 }
 
-int limit_store_list(struct db *db, const char *name, struct limit_row **ret, size_t *ret_count,
-                     struct err *err)
+int limit_store_list(struct db *db, const char *name, bool past, struct limit_row **ret,
+                     size_t *ret_count, struct err *err)
 {
     BUF_LOCAL struct buf sql = BUF_INIT;
     struct limits l = {0};
@@ -98,8 +98,10 @@ int limit_store_list(struct db *db, const char *name, struct limit_row **ret, si
         buf_str(&sql, "g.name = ");
         db_put_text(&sql, name);
     } else {
-        buf_str(&sql, LIMIT_ROW_STRICT("g.") " AND g.name NOT LIKE '" LIMIT_STORE_DQD
-                                             "%' ORDER BY g.name");
+        buf_printf(&sql,
+                   "(" LIMIT_ROW_STRICT("g.") "%s) AND g.name NOT LIKE '" LIMIT_STORE_DQD
+                                              "%%' ORDER BY g.name",
+                   past ? " OR g.update_time IS NOT NULL" : "");
     }
     int rc = db_each(db, &sql, limit_row_columns, take_limit, &l, err);
     if (rc < 0) {

@@ -31,10 +31,10 @@ int limit_store_tag(struct db *db, const char *tag, struct tag_info *ret, struct
     __attribute__((warn_unused_result));
 void limit_store_tag_done(struct tag_info *t);
 
-/* Lists the rows that say something (name NULL), or one entry or none. Free *ret with
- * limit_store_free. */
-int limit_store_list(struct db *db, const char *name, struct limit_row **ret, size_t *ret_count,
-                     struct err *err) __attribute__((warn_unused_result));
+/* Lists the rows that say something (name NULL) or, with past, ever did; or one entry or none. Free
+ * *ret with limit_store_free. */
+int limit_store_list(struct db *db, const char *name, bool past, struct limit_row **ret,
+                     size_t *ret_count, struct err *err) __attribute__((warn_unused_result));
 void limit_store_free(struct limit_row *rows, size_t count);
 
 /* What to change of a limit. */

@@ -319,6 +319,19 @@ static int reserve(struct claiming *w, struct err *err)
     return rc;
 }
 
+/* They are late from when the limit let them start. */
+static void count_lateness(struct claiming *w)
+{
+    struct limit l = w->limit.limit;
+
+    l.rate.count = 0; /* it has given each a start */
+    int64_t since_at = limit_since(&l, w->limit.now_at);
+    for (size_t i = 0; i < w->found.count; i++) {
+        struct task *t = &w->found.items[i];
+        t->late_from_at = MAX(t->late_from_at, MAX(t->start_at, since_at));
+    }
+}
+
 /* How a claim with a global limit, which is one transaction, deals with bad rows: not at all;
  * leaves out locked ones; claims only the first, to learn which one fails. */
 enum care { CARE_NONE, CARE_SIFT, CARE_ONE };
@@ -359,6 +372,8 @@ static int claim_limited(struct claiming *w, enum care care, struct rows_faults 
     if (rc == 0)
         rc = find_held(w, err);
     rc = db_end(w->db, rc, err);
+    if (rc == 0 && n)
+        count_lateness(w);
     *ret_again = faults && locked && rows_at_fault(w->db, rc) && w->found.count;
     if (*ret_again && care == CARE_ONE) {
         rows_faults_add(faults, w->refs[0].id, 0, err);
