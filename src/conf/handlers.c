@@ -3,6 +3,7 @@
  */
 #include "conf/handlers.h"
 
+#include "base/mem.h"
 #include "base/task.h"
 #include "base/text.h"
 
@@ -10,20 +11,32 @@
 #include <string.h>
 #include <sys/param.h>
 
-static void strings_free(char **strings)
+void handlers_strings_free(char **strings)
 {
     for (size_t i = 0; strings && strings[i]; i++)
         free(strings[i]);
     free(strings);
 }
 
+char **handlers_strings_copy(char *const *strings)
+{
+    size_t count = 0;
+    while (strings && strings[count])
+        count++;
+    char **copy = mem_zero(count + 1, sizeof *copy);
+    for (size_t i = 0; i < count; i++)
+        copy[i] = mem_strdup(strings[i]);
+    return copy;
+}
+
 void handlers_item_done(struct handler *h)
 {
     free(h->name);
     free(h->run);
-    strings_free(h->argv);
+    handlers_strings_free(h->argv);
     free(h->shell);
-    strings_free(h->env);
+    handlers_strings_free(h->env);
+    handlers_strings_free(h->restart_on);
     free(h->cwd);
     free(h->user);
     free(h->on_failed);
@@ -73,12 +86,20 @@ uint64_t handlers_item_digest(const struct handler *h)
                                h->umask,
                                (int64_t)h->output_limit,
                                h->on_lease_expiry,
-                               h->expires_ms};
+                               h->expires_ms,
+                               h->keep,
+                               h->start_timeout_ms,
+                               h->recycle.tasks,
+                               h->recycle.age_ms,
+                               h->recycle.memory,
+                               h->recycle.idle_ms};
     uint64_t hash = hash_text(TEXT_HASH_INIT, h->name);
 
     hash = hash_text(hash, h->run);
     for (char *const *arg = h->argv; arg && *arg; arg++)
         hash = hash_text(hash, *arg);
+    for (char *const *path = h->restart_on; path && *path; path++)
+        hash = hash_text(hash, *path);
     hash = hash_text(hash, h->shell);
     hash = hash_text(hash, h->cwd);
     hash = hash_text(hash, h->user);

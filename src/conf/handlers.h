@@ -18,6 +18,14 @@ enum handler_expiry { HANDLER_EXPIRY_RETRY, HANDLER_EXPIRY_FAIL };
 
 #define HANDLERS_MAX_RUNNING 8 /* default of max_running */
 
+/* When a process that stays is replaced; 0: never for that. */
+struct handler_recycle {
+    int tasks;       /* default 1000 */
+    int64_t age_ms;  /* default 1 h, up to a tenth less */
+    int64_t memory;  /* bytes */
+    int64_t idle_ms; /* default 5 min; then it ends without being replaced */
+};
+
 struct handler {
     char *name; /* exact tag, or a glob when it contains * or ? */
     bool is_glob;
@@ -26,6 +34,10 @@ struct handler {
     char *shell; /* absolute path, started as SHELL -c RUN; NULL: /bin/sh, where run needs one */
     /* 1: one task per process, body on stdin; more: up to this many, as JSON lines */
     int batch;
+    int keep; /* up to this many processes stay, and max_running is not above that; 0: none does */
+    int64_t start_timeout_ms; /* of one that stays, until it is ready; default 30 s */
+    struct handler_recycle recycle;
+    char **restart_on;     /* absolute paths, NULL-terminated; NULL: none */
     int64_t timeout_ms;    /* of one process; default 60 s */
     int64_t kill_grace_ms; /* from TERM to KILL; default 5 s */
     struct retry_policy retry;
@@ -58,6 +70,10 @@ struct handlers {
 void handlers_free(struct handlers *h); /* NULL is fine */
 /* Frees what a handler points to, but not the handler. */
 void handlers_item_done(struct handler *h);
+
+/* Of NULL-terminated lists. NULL is fine; its copy is empty. */
+char **handlers_strings_copy(char *const *strings);
+void handlers_strings_free(char **strings);
 
 /* The handler of a tag: its exact name, else the matching glob with the most literal characters (a
  * tie: the first in the file). Index into items, or -1. */

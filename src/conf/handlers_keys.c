@@ -35,6 +35,11 @@ struct key {
     int64_t min, max; /* of numbers and durations (ms) */
 };
 
+#define KEY_ROW(name, set, member, min, max)                                                       \
+    {#name, set, false, offsetof(struct handler, member), min, max},
+#define KEY_TEXT(name, set, member, min, max)                                                      \
+    {#name, set, true, offsetof(struct handler, member), min, max},
+
 int(handlers_fail)(const struct handlers_loader *l, const struct handlers_node *at, const char *fmt,
                    ...)
 {
@@ -113,6 +118,22 @@ static int want_duration(const struct handlers_loader *l, const char *name,
 }
 
 /* ---- keys ---- */
+
+static const struct key *find_key(const struct key *rows, size_t count, const char *name)
+{
+    for (size_t i = 0; i < count; i++)
+        if (strcmp(rows[i].name, name) == 0)
+            return &rows[i];
+    return NULL;
+}
+
+static int set_key(const struct handlers_loader *l, const struct key *key,
+                   const struct handlers_node *value, struct handler *h)
+{
+    const char *text;
+    int rc = key->is_text ? want_text(l, key->name, value, &text) : 0;
+    return rc ? rc : key->set(l, key, value, h);
+}
 
 static int set_int(const struct handlers_loader *l, const struct key *key,
                    const struct handlers_node *value, struct handler *h)
@@ -301,21 +322,25 @@ static int set_umask(const struct handlers_loader *l, const struct key *key,
     return 0;
 }
 
+/* Digits and a unit; -1: it is neither. Without a unit it is bytes. */
+static int64_t size_of(const char *text)
+{
+    static const char *const units[] = {"", "k", "m", "g"};
+    size_t digits = strspn(text, "0123456789"), i = 0;
+    while (i < 4 && strcasecmp(text + digits, units[i]) != 0)
+        i++;
+    return digits == 0 || digits > 9 || i == 4 ? -1 : atoll(text) << 10 * i;
+}
+
 static int set_output_limit(const struct handlers_loader *l, const struct key *key,
                             const struct handlers_node *value, struct handler *h)
 {
     const char *text = value->text;
-    size_t digits = strspn(text, "0123456789");
-    const char *unit = text + digits;
-    int64_t factor = *unit == '\0'                ? 1
-                     : strcasecmp(unit, "k") == 0 ? 1024
-                     : strcasecmp(unit, "m") == 0 ? 1024 * 1024
-                                                  : 0;
-    if (digits == 0 || digits > 9 || factor == 0)
+    int64_t bytes = size_of(text);
+    if (bytes < 0)
         return handlers_fail(l, value,
                              "%s: \"%s\" is not a size; give bytes, or use k or m, such as 8k",
                              key->name, text);
-    int64_t bytes = atoll(text) * factor;
     if (bytes > OUTPUT_MAX)
         return handlers_fail(l, value, "%s: %s is out of range; give 0 to 1m", key->name, text);
     h->output_limit = (size_t)bytes;
@@ -359,26 +384,70 @@ static int set_on_lease_expiry(const struct handlers_loader *l, const struct key
     return 0;
 }
 
-static int set_limit(const struct handlers_loader *l, const struct key *key,
-                     const struct handlers_node *value, struct handler *h)
+/* Another tag, or the word for none. */
+static int set_tag(const struct handlers_loader *l, const struct key *key,
+                   const struct handlers_node *value, struct handler *h)
 {
+    const char *none = key->offset == offsetof(struct handler, limit) ? "own" : "never";
+    char **slot = field(h, key);
     struct err why;
     if (task_check_tag(value->text, strlen(value->text), &why) != 0)
         return handlers_fail(l, value, "%s: %s", key->name, why.text);
-    free(h->limit);
-    h->limit = strcmp(value->text, "own") == 0 ? NULL : mem_strdup(value->text);
+    free(*slot);
+    *slot = strcmp(value->text, none) == 0 ? NULL : mem_strdup(value->text);
     return 0;
 }
 
-static int set_on_failed(const struct handlers_loader *l, const struct key *key,
-                         const struct handlers_node *value, struct handler *h)
+static int set_memory(const struct handlers_loader *l, const struct key *key,
+                      const struct handlers_node *value, struct handler *h)
 {
     const char *text = value->text;
-    struct err why;
-    if (task_check_tag(text, strlen(text), &why) != 0)
-        return handlers_fail(l, value, "%s: %s", key->name, why.text);
-    free(h->on_failed);
-    h->on_failed = strcmp(text, "never") == 0 ? NULL : mem_strdup(text);
+    if ((h->recycle.memory = text[strspn(text, "0123456789")] ? size_of(text) : 0) <= 0)
+        return handlers_fail(l, value, "%s: \"%s\" is no size with a unit; give one such as 256m",
+                             key->name, text);
+    return 0;
+}
+
+static int set_recycle(const struct handlers_loader *l, const struct key *key,
+                       const struct handlers_node *value, struct handler *h)
+{
+    /* clang-format off */
+    static const struct key rows[] = {
+        KEY_ROW(tasks, set_int, recycle.tasks, 1, 1000000000)
+        KEY_ROW(age, set_duration, recycle.age_ms, 1000, 30 * WHEN_DAY)
+        KEY_TEXT(memory, set_memory, recycle.memory, 0, 0)
+        KEY_ROW(idle, set_duration, recycle.idle_ms, 1, 30 * WHEN_DAY)
+    };
+    /* clang-format on */
+    int rc = 0;
+    if (value->kind != HANDLERS_NODE_MAP)
+        return handlers_fail(l, value, "%s must be a mapping, such as {age: 1h}", key->name);
+    for (size_t i = 0; rc == 0 && i < value->count; i++) {
+        const struct handlers_node *name = &value->items[2 * i];
+        const struct key *row = find_key(rows, sizeof rows / sizeof *rows, name->text);
+        if (!row)
+            return handlers_fail(l, name,
+                                 "unknown key \"%s\" in recycle; give tasks, age, memory or idle",
+                                 name->text);
+        rc = set_key(l, row, name + 1, h);
+    }
+    return rc;
+}
+
+static int set_restart_on(const struct handlers_loader *l, const struct key *key,
+                          const struct handlers_node *value, struct handler *h)
+{
+    const char *text;
+    if (value->kind != HANDLERS_NODE_LIST)
+        return handlers_fail(l, value, "%s must be a list of files", key->name);
+    handlers_strings_free(h->restart_on);
+    h->restart_on = mem_zero(value->count + 1, sizeof *h->restart_on);
+    for (size_t i = 0; i < value->count; i++) {
+        int rc = want_text(l, "an element of restart_on", &value->items[i], &text);
+        if (rc != 0)
+            return rc;
+        h->restart_on[i] = conf_file_resolve(l->dir, text);
+    }
     return 0;
 }
 
@@ -387,6 +456,10 @@ static int set_on_failed(const struct handlers_loader *l, const struct key *key,
 #define HANDLER_KEYS(X, TEXT)                                         \
     X(run, set_run, run, 0, 0)                                        \
     X(batch, set_int, batch, 1, 5000)                                 \
+    X(keep, set_int, keep, 0, CONF_SLOTS_MAX)                         \
+    X(start_timeout, set_duration, start_timeout_ms, 10, WHEN_HOUR)   \
+    X(recycle, set_recycle, recycle, 0, 0)                            \
+    X(restart_on, set_restart_on, restart_on, 0, 0)                   \
     X(timeout, set_duration, timeout_ms, 10, 30 * WHEN_DAY)           \
     X(kill_grace, set_duration, kill_grace_ms, 0, WHEN_HOUR)          \
     X(retry, set_retry, retry, 0, WHEN_MAX_DURATION_MS)               \
@@ -394,7 +467,7 @@ static int set_on_failed(const struct handlers_loader *l, const struct key *key,
     X(expires, set_duration, expires_ms, 0, WHEN_MAX_DURATION_MS)     \
     X(max_running, set_int, max_running, 1, CONF_SLOTS_MAX)           \
     X(global_max_running, set_int, global_max_running, 0, 1000000)    \
-    TEXT(limit, set_limit, limit, 0, 0)                               \
+    TEXT(limit, set_tag, limit, 0, 0)                                 \
     X(env, set_env, env, 0, 0)                                        \
     TEXT(cwd, set_path, cwd, 0, 0)                                    \
     TEXT(user, set_user, user, 0, 0)                                  \
@@ -404,12 +477,8 @@ static int set_on_failed(const struct handlers_loader *l, const struct key *key,
     X(permanent_exit_codes, set_permanent_exit, permanent_exit, 0, 0) \
     TEXT(shell, set_shell, shell, 0, 0)                               \
     TEXT(on_lease_expiry, set_on_lease_expiry, on_lease_expiry, 0, 0) \
-    TEXT(on_failed, set_on_failed, on_failed, 0, 0)
+    TEXT(on_failed, set_tag, on_failed, 0, 0)
 /* clang-format on */
-#define KEY_ROW(name, set, member, min, max)                                                       \
-    {#name, set, false, offsetof(struct handler, member), min, max},
-#define KEY_TEXT(name, set, member, min, max)                                                      \
-    {#name, set, true, offsetof(struct handler, member), min, max},
 #define KEY_NAME(name, set, member, min, max) #name,
 
 static const struct key keys[] = {HANDLER_KEYS(KEY_ROW, KEY_TEXT)};
@@ -422,6 +491,8 @@ void handlers_keys_init(struct handler *h)
     *h = (struct handler){
         .batch = 1,
         .timeout_ms = 60000,
+        .start_timeout_ms = 30000,
+        .recycle = {.tasks = 1000, .age_ms = WHEN_HOUR, .idle_ms = 5 * WHEN_MINUTE},
         .kill_grace_ms = 5000,
         .retry = retry_default,
         .max_running = HANDLERS_MAX_RUNNING,
@@ -449,29 +520,31 @@ static int fail_unknown_key(const struct handlers_loader *l, const struct handle
 int handlers_keys_read(const struct handlers_loader *l, const struct handlers_node *map,
                        bool is_default, struct handler *h)
 {
-    const struct handlers_node *shell = NULL;
+    const struct handlers_node *shell = NULL, *keep = NULL;
+    int rc;
     for (size_t i = 0; i < map->count; i++) {
         const struct handlers_node *name = &map->items[2 * i], *value = name + 1;
-        const struct key *key = NULL;
-        for (size_t k = 0; k < KEY_COUNT && !key; k++)
-            if (strcmp(keys[k].name, name->text) == 0)
-                key = &keys[k];
+        const struct key *key = find_key(keys, KEY_COUNT, name->text);
         if (!key)
             return fail_unknown_key(l, name, is_default ? "defaults" : "a handler");
         if (is_default && key->set == set_run)
             return handlers_fail(l, name, "run has no default; it belongs to each handler");
         if (key->set == set_shell)
             shell = name;
-        const char *text;
-        int rc = key->is_text ? want_text(l, key->name, value, &text) : 0;
-        if (rc == 0)
-            rc = key->set(l, key, value, h);
-        if (rc != 0)
+        if (key->offset == offsetof(struct handler, keep))
+            keep = value;
+        if ((rc = set_key(l, key, value, h)) != 0)
             return rc;
     }
     if (shell && h->argv)
         return handlers_fail(
             l, shell,
             "shell has no effect on a run that is a list; remove it, or write run as one line");
+    if (h->keep > h->max_running)
+        return handlers_fail(l, keep ? keep : map,
+                             "keep: %d is above max_running, %d; raise that, or lower keep",
+                             h->keep, h->max_running);
+    if (h->keep && !is_default)
+        h->max_running = h->keep;
     return 0;
 }

@@ -20,9 +20,6 @@
 /* A handler that begins as a copy of the defaults, without a name and a command. */
 static void handler_copy(struct handler *h, const struct handler *defaults)
 {
-    size_t vars = 0;
-    while (defaults->env[vars])
-        vars++;
     *h = *defaults;
     h->name = h->run = NULL;
     h->argv = NULL;
@@ -31,9 +28,8 @@ static void handler_copy(struct handler *h, const struct handler *defaults)
     h->user = mem_strdup(defaults->user);
     h->on_failed = mem_strdup(defaults->on_failed);
     h->limit = mem_strdup(defaults->limit);
-    h->env = mem_zero(vars + 1, sizeof(char *));
-    for (size_t i = 0; i < vars; i++)
-        h->env[i] = mem_strdup(defaults->env[i]);
+    h->env = handlers_strings_copy(defaults->env);
+    h->restart_on = handlers_strings_copy(defaults->restart_on);
 }
 
 static int read_defaults(const struct handlers_loader *l, const struct handlers_node *map,

@@ -99,7 +99,7 @@ static bool take_verdict(struct job *j, struct json_reader *json, const char *li
     }
     uint32_t i = find_task(j, ret->id);
     if (i == j->order.count) {
-        err_set(err, ERR_DATA, "%" PRIu64 " is not a task of this batch", ret->id);
+        err_set(err, ERR_DATA, "%" PRIu64 " is not a task of this process", ret->id);
         return false;
     }
     if (j->reported[i]) {

@@ -48,6 +48,16 @@ static int check_program(const struct setup *s, const char *name, struct err *er
                    strchr(name, '/') ? strerror(worst) : "no such program in the handler's PATH");
 }
 
+static int check_restart_on(const struct handler *h, struct err *err)
+{
+    struct stat st;
+
+    for (char *const *path = h->restart_on; path && *path; path++)
+        if (stat(*path, &st) != 0 && errno == ENOENT)
+            return err_set(err, ERR_CONFIG, "restart_on %s: no such file; dqd looks for it", *path);
+    return 0;
+}
+
 static int check_plan(const struct plan *p, struct err *err)
 {
     int fault = directory_fault(p->handler->cwd);
@@ -58,7 +68,7 @@ static int check_plan(const struct plan *p, struct err *err)
     int rc = fault ? err_set(err, ERR_CONFIG, "cwd %s: %s", p->handler->cwd, strerror(fault))
                    : check_program(s, p->argv[0], err);
     setup_free(s);
-    return rc;
+    return rc ? rc : check_restart_on(p->handler, err);
 }
 
 size_t check_handlers(const struct handlers *handlers, const char *default_user,

@@ -9,8 +9,9 @@
 #include <stddef.h>
 
 /* Calls warn for each handler that cannot be started now, because its account, its program or its
- * directory does not exist. What a shell will call is not checked. Returns how
- * many there are. Asks the account database and the file system, which may block. */
+ * directory does not exist, or that has a file in restart_on that does not. What a shell will call
+ * is not checked. Returns how many there are. Asks the account database and the file system, which
+ * may block. */
 size_t check_handlers(const struct handlers *handlers, const char *default_user,
                       void (*warn)(const struct handlers *handlers, const struct handler *h,
                                    const char *why));

@@ -13,6 +13,7 @@ struct contract {
     bool lines;     /* stdin is a line of JSON for each task; else the body of one */
     bool verdicts;  /* an answer names its task and counts at once; else the last one, at the end */
     bool on_stdout; /* answers come on stdout if there are none on DQ_REPLY_FD */
+    bool stays;     /* a process has one job after another, see keep.h */
 };
 
 const struct contract *contract_of(const struct handler *h);

@@ -12,8 +12,10 @@
  */
 #include "runner/crew.h"
 
+#include "base/mem.h"
 #include "base/when.h"
 #include "runner/child.h"
+#include "runner/keep.h"
 #include "runner/notes.h"
 #include "runner/reply.h"
 #include "runner/start.h"
@@ -52,10 +54,34 @@ void crew_give_back(struct crew *w, struct job *j, int cannot_start, const char 
     forget(w, j);
 }
 
-static void leave_slot(struct crew *w, struct process *p)
+/* All that wait for a process of this plan. */
+static void give_back_all(struct crew *w, const struct plan *plan, int cannot_start,
+                          const char *why)
 {
-    jobs_leave_slot(&w->jobs, p);
-    p->job->lane->running--;
+    struct job *next;
+
+    for (struct lane *l = w->queue.lanes, *after; l; l = after) {
+        after = l->all_next; /* a lane is freed with its last job */
+        for (struct job *j = l->first; j; j = next) {
+            next = j->next;
+            if (j->plan == plan)
+                crew_give_back(w, j, cannot_start, why);
+        }
+    }
+}
+
+/* The job gets a slot. It may have a process already, or one is being started for it. */
+static void take_slot(struct crew *w, struct job *j)
+{
+    queue_take(&w->queue, j);
+    j->lane->running++;
+    w->jobs.taken++;
+}
+
+static void leave_slot(struct crew *w, struct job *j)
+{
+    j->lane->running--;
+    w->jobs.taken--;
 }
 
 /* Its start has failed or was given up. */
@@ -65,11 +91,24 @@ static void give_back_unstarted(struct crew *w, struct process *p, int cannot_st
     struct job *j = p->job;
 
     w->launching--;
-    leave_slot(w, p);
+    jobs_remove_process(&w->jobs, p);
     stream_close(p, &w->c);
+    p->abandoned = true;
+    if (!j) {
+        keep_ended(p, -1);
+        if (cannot_start)
+            give_back_all(w, p->launch.plan, cannot_start, why);
+        return;
+    }
+    leave_slot(w, j);
     process_leave(p);
     reply_returned(w->c.out, j, cannot_start, why);
     forget(w, j);
+}
+
+static bool is_kept(const struct process *p)
+{
+    return p->launch.plan->contract->stays;
 }
 
 /* ---- deadlines */
@@ -80,6 +119,8 @@ static void watch_running(struct crew *w, struct process *p, int64_t now)
     int64_t next;
 
     if (!p->launching) {
+        if (is_kept(p))
+            keep_watch(p, now);
         crew_watch_from(w, stop_watch(p, now));
         w->sweep |= (p->stop != PROCESS_RUNS && !p->term_swept) || (p->killed && !p->kill_swept);
     } else if (start_watch(p, now, &next, &why)) {
@@ -124,7 +165,10 @@ void crew_stop(struct crew *w, struct process *p, enum process_stop why)
 {
     int64_t now = when_steady();
 
-    stop_process(p, why, now);
+    if (p->kept.idle)
+        p->until_at = now; /* the end of file comes first */
+    else
+        stop_process(p, why, now);
     watch_running(w, p, now);
 }
 
@@ -142,8 +186,13 @@ static void launched(struct crew *w, struct process *p)
     }
     w->launching--;
     jobs_set_pid(&w->jobs, p, p->launch.pid);
+    p->begun_us = p->launch.begun_us;
+    p->until_at = p->begun_us / 1000 + p->launch.plan->handler->timeout_ms;
+    p->until_why = PROCESS_TIMED_OUT;
     if (p->launch.given_up)
         child_signal(p->pid, SIGKILL);
+    else if (is_kept(p))
+        keep_started(p);
     else
         reply_started(w->c.out, p);
     if (p->stop != PROCESS_RUNS) /* it was stopped during its start */
@@ -152,30 +201,73 @@ static void launched(struct crew *w, struct process *p)
 }
 
 /* False: the start hangs, and another thread has taken over. */
+static bool launch(struct crew *w, struct process *p)
+{
+    jobs_add_process(&w->jobs, p);
+    p->launching = true;
+    w->launching++;
+    if (!launch_run(w->c.launcher, &p->launch))
+        return false;
+    launched(w, p);
+    return true;
+}
+
+static void give(struct crew *w, struct process *p, struct job *j)
+{
+    stream_read(&p->streams[PROCESS_OUT], &w->c, LAST_READ_MAX); /* what came before the job */
+    if (j->number < NOTES_MAX)
+        w->notes[j->number] = p->pid;
+    take_slot(w, j);
+    keep_give(p, j, &w->c);
+    reply_started(w->c.out, p);
+    watch_running(w, p, when_steady());
+}
+
+/* Gives the job to a process that stays. Until there is one, it waits. False: as start. */
+static bool start_kept(struct crew *w, struct job *j)
+{
+    struct plan *plan = &j->table->plans[j->order.handler];
+    MEM_LOCAL char *why = keep_refusal(plan);
+    struct process *p;
+    struct err e = {0};
+
+    if (why) {
+        give_back_all(w, plan, ERR_SYSTEM, why);
+    } else if (j->order.stdin_fd == PROTO_FD_LOST) {
+        crew_give_back(w, j, ERR_TRANSIENT, "stdin did not arrive: too many open files");
+    } else if ((p = keep_take(plan, when_steady()))) {
+        give(w, p, j);
+    } else if (keep_wants(plan, j->lane->jobs - (size_t)j->lane->running)) {
+        int rc = start_ahead(j->table, plan, &w->c, keep_note(w->notes), &p, &e);
+        if (rc == 0) {
+            keep_begin(p);
+            return launch(w, p);
+        }
+        give_back_all(w, plan, e.code, e.text);
+    }
+    return true;
+}
+
+/* False: the start hangs, and another thread has taken over. */
 static bool start(struct crew *w, struct job *j)
 {
     struct err e = {0};
 
+    if (j->plan->contract->stays)
+        return start_kept(w, j);
     if (start_job(j, &w->c, j->number < NOTES_MAX ? &w->notes[j->number] : NULL, &e) != 0) {
         crew_give_back(w, j, e.code, e.text);
         return true;
     }
-    queue_take(&w->queue, j);
-    j->lane->running++;
-    jobs_take_slot(&w->jobs, j->process);
-    j->process->launching = true;
-    w->launching++;
-    if (!launch_run(w->c.launcher, &j->process->launch))
-        return false;
-    launched(w, j->process);
-    return true;
+    take_slot(w, j);
+    return launch(w, j->process);
 }
 
 enum crew_starts crew_start(struct crew *w)
 {
     for (int n = 0; n < STARTS; n++) {
-        struct job *j = queue_pick(&w->queue, w->slots - (int)w->jobs.running_count, w->slots,
-                                   when_steady_us());
+        struct job *j =
+            queue_pick(&w->queue, w->slots - (int)w->jobs.taken, w->slots, when_steady_us());
         if (!j)
             return CREW_DONE;
         if (job_lease_term_at(j) <= when_steady())
@@ -194,10 +286,10 @@ static void take_launches(struct crew *w)
 
     for (struct launch *a = launcher_take(w->c.launcher); a; a = next) {
         next = a->next;
-        if (a->process->job)
-            launched(w, a->process);
-        else
+        if (a->process->abandoned)
             process_free(a->process);
+        else
+            launched(w, a->process);
     }
 }
 
@@ -205,9 +297,38 @@ static void return_unable(struct job *j, struct process_context *c, int status)
 {
     struct err e = {0};
 
-    reply_explain(j, &e, "exit status %d (%s)", status,
+    reply_explain(&j->tail, &e, "exit status %d (%s)", status,
                   status == 127 ? "not found" : "not executable");
     reply_returned(c->out, j, ERR_SYSTEM, e.text);
+}
+
+static void read_rest(struct process *p, struct process_context *c)
+{
+    if (p->job && p->job->whole)
+        reply_fresh(c->out, p->job); /* makes room */
+    for (int i = PROCESS_REPLY; i >= 0; i--) {
+        stream_read(&p->streams[i], c, LAST_READ_MAX);
+        stream_finish(&p->streams[i], c);
+    }
+    if (p->job && p->job->followed)
+        reply_fresh(c->out, p->job);
+}
+
+/* The same as finish, of a process that stays. */
+static void finish_kept(struct process *p, struct process_context *c)
+{
+    struct job *j = p->job;
+
+    read_rest(p, c);
+    bool unread = j && j->open && keep_unread(p);
+    int status = child_reap(p->pid);
+    keep_ended(p, status);
+    if (unread)
+        reply_returned(c->out, j, 0, NULL);
+    else if (j && j->answered && !j->open)
+        reply_answered(c->out, j);
+    else if (j)
+        reply_ended(c->out, p, status);
 }
 
 /* The leader has ended, and nothing else of its session is left: reaps it and reports all that is
@@ -217,7 +338,6 @@ static void finish(struct process *p, struct process_context *c)
     struct job *j = p->job;
     struct err why = {0};
 
-    *p->launch.note = NOTES_CLEARED;
     if (p->launch.given_up && start_was_none(p, &why)) {
         child_reap(p->pid);
         reply_returned(c->out, j, why.code, why.code ? why.text : NULL);
@@ -225,14 +345,7 @@ static void finish(struct process *p, struct process_context *c)
     }
     if (p->launch.given_up)
         reply_started(c->out, p);
-    if (j->whole)
-        reply_fresh(c->out, j); /* makes room */
-    for (int i = PROCESS_STREAMS - 1; i >= 0; i--) {
-        stream_read(&p->streams[i], c, LAST_READ_MAX);
-        stream_finish(&p->streams[i], c);
-    }
-    if (j->followed)
-        reply_fresh(c->out, j);
+    read_rest(p, c);
     int status = child_reap(p->pid), code = WIFEXITED(status) ? WEXITSTATUS(status) : -1;
     if ((code == 126 || code == 127) && p->stop == PROCESS_RUNS && j->open == j->order.count &&
         !j->replied)
@@ -241,11 +354,43 @@ static void finish(struct process *p, struct process_context *c)
         reply_ended(c->out, p, status);
 }
 
+/* All is reported, and its process works on it no more. */
+static void end_job(struct crew *w, struct job *j)
+{
+    if (j->number < NOTES_MAX)
+        w->notes[j->number] = NOTES_CLEARED;
+    leave_slot(w, j);
+    forget(w, j);
+}
+
+void crew_heard(struct crew *w, struct process *p)
+{
+    struct job *j = p->job;
+
+    if (!is_kept(p))
+        return;
+    if (keep_has_answered(p) && p->stop == PROCESS_RUNS) {
+        if (j->whole)
+            reply_fresh(w->c.out, j); /* makes room */
+        stream_read(&p->streams[PROCESS_OUT], &w->c, LAST_READ_MAX);
+        if (j->followed)
+            reply_fresh(w->c.out, j);
+        stream_resume(&p->streams[PROCESS_OUT], &w->c);
+        reply_answered(w->c.out, j);
+        process_leave(p);
+        end_job(w, j);
+        keep_done(p, when_steady());
+    }
+    crew_watch_from(w, p->until_at);
+}
+
 /* The leader has ended. */
 static void end(struct crew *w, struct process *p)
 {
     struct job *j = p->job;
 
+    if (is_kept(p))
+        keep_leave(p);
     if (!sweep_ended(p, &w->orphans)) {
         w->ending += !p->ending;
         p->ending = true;
@@ -254,11 +399,16 @@ static void end(struct crew *w, struct process *p)
         return;
     }
     w->ending -= p->ending;
-    leave_slot(w, p);
-    finish(p, &w->c);
+    jobs_remove_process(&w->jobs, p);
+    *p->launch.note = NOTES_CLEARED;
+    if (is_kept(p))
+        finish_kept(p, &w->c);
+    else
+        finish(p, &w->c);
     stream_close(p, &w->c);
     process_free(p);
-    forget(w, j);
+    if (j)
+        end_job(w, j);
 }
 
 /* Whether it is the process of a start that is not over yet. */
@@ -314,7 +464,6 @@ void crew_init(struct crew *w, int slots, volatile pid_t *notes)
     w->slots = slots;
     w->notes = notes;
     w->watch_at = JOB_NEVER;
-    jobs_init(&w->jobs, slots);
     orphans_init(&w->orphans);
 }
 
@@ -333,6 +482,13 @@ void crew_sweep(struct crew *w)
     if (w->sweep)
         sweep_signals(&w->jobs);
     w->sweep = false;
+}
+
+void crew_renew(struct crew *w)
+{
+    for (size_t i = w->jobs.running_count; i-- > 0;)
+        if (w->jobs.running[i]->kept.idle && w->jobs.running[i]->table->old)
+            crew_stop(w, w->jobs.running[i], PROCESS_RETIRED);
 }
 
 bool crew_has_ending(const struct crew *w)

@@ -54,6 +54,10 @@ void crew_watch_from(struct crew *w, int64_t at);
 void crew_sweep(struct crew *w);
 /* Handles starts that took long and are over, and children that have ended. */
 void crew_reap(struct crew *w);
+/* Call it when something was read from a process: its job may be over although it is not. */
+void crew_heard(struct crew *w, struct process *p);
+/* Processes that stay of tables that are old now end when they are idle. */
+void crew_renew(struct crew *w);
 /* Whether it is time to reap although no child has ended. */
 bool crew_has_ending(const struct crew *w);
 

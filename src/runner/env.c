@@ -65,10 +65,11 @@ char *const *env_make(struct env_room *room, const struct job *j, const struct s
     size_t n = setup->env_count;
 
     buf_reset(b);
-    put(b, "DQ_TAG", j->order.tag);
-    if (j->plan->contract->lines)
+    if (j)
+        put(b, "DQ_TAG", j->order.tag);
+    if (j && j->plan->contract->lines)
         put_number(b, "DQ_BATCH", j->order.count);
-    else
+    else if (j)
         put_task(b, j);
 
     if (room->cap < n + TASK_VARS_MAX + 1)

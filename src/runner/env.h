@@ -18,7 +18,8 @@ struct env_room {
     size_t cap;
 };
 
-/* The environment of this job's process, valid until the next call with the same room. */
+/* The environment of this job's process, or of one without a job (NULL), valid until the next call
+ * with the same room. */
 char *const *env_make(struct env_room *room, const struct job *j, const struct setup *setup);
 
 #endif

@@ -1,17 +1,11 @@
 /*
  * jobs.c - keeps the tables of jobs and processes.
  *
- * Invariant: a process is in `running` exactly while it has a slot, and in by_pid exactly while it
- * has a slot and a pid.
+ * Invariant: a process is in by_pid exactly while it is in `running` and has a pid.
  */
 #include "runner/jobs.h"
 
 #include "base/mem.h"
-
-void jobs_init(struct jobs *s, int slots)
-{
-    *s = (struct jobs){.running = mem_zero((size_t)slots, sizeof(struct process *))};
-}
 
 struct job *jobs_find(const struct jobs *s, uint32_t number)
 {
@@ -48,9 +42,10 @@ void jobs_remove(struct jobs *s, struct job *j)
     *at = j->number_next;
 }
 
-void jobs_take_slot(struct jobs *s, struct process *p)
+void jobs_add_process(struct jobs *s, struct process *p)
 {
-    p->slot = s->running_count;
+    MEM_ROOM(s->running, s->running_count, s->running_cap);
+    p->at = s->running_count;
     s->running[s->running_count++] = p;
 }
 
@@ -63,12 +58,12 @@ void jobs_set_pid(struct jobs *s, struct process *p, pid_t pid)
     *bucket = p;
 }
 
-void jobs_leave_slot(struct jobs *s, struct process *p)
+void jobs_remove_process(struct jobs *s, struct process *p)
 {
     struct process *last = s->running[--s->running_count];
 
-    s->running[p->slot] = last;
-    last->slot = p->slot;
+    s->running[p->at] = last;
+    last->at = p->at;
     if (!p->pid)
         return;
     struct process **at = &s->by_pid[(unsigned)p->pid % JOBS_BUCKETS];

@@ -28,7 +28,7 @@ enum launch_stage { LAUNCH_LOOKS_UP, LAUNCH_FORKS, LAUNCH_DROPPED };
 struct launch {
     struct process *process;
     struct launch *next;
-    const struct job *job; /* what it is started for */
+    const struct job *job; /* what it is started for; NULL: for whatever will come */
     struct plan *plan;
     const struct setup *setup; /* NULL: must be looked up */
     int in, out, err, reply;   /* close-on-exec; -1: none, for in: /dev/null */

@@ -220,7 +220,7 @@ static bool find_leaders(struct link *l)
 {
     bool ours = true;
 
-    for (size_t i = 0; i < NOTES_MAX; i++) {
+    for (size_t i = 0; i < NOTES_MAX + NOTES_KEPT; i++) {
         siginfo_t si;
         if (l->notes[i] <= 0)
             continue;

@@ -7,7 +7,7 @@
 #include <stdint.h>
 #include <sys/mman.h>
 
-#define SIZE (NOTES_MAX * sizeof(pid_t))
+#define SIZE ((NOTES_MAX + NOTES_KEPT) * sizeof(pid_t))
 
 volatile pid_t *notes_new(void)
 {

@@ -13,9 +13,11 @@
 #include <sys/types.h>
 
 #define NOTES_MAX 65536
+#define NOTES_KEPT 4096 /* behind those of jobs: of processes that stay, whatever they work on */
 enum { NOTES_STARTS = -1, NOTES_CLEARED = -2 };
 
-/* NOTES_MAX entries of 0, shared with processes that are forked later. NULL: errno says why. */
+/* NOTES_MAX + NOTES_KEPT entries of 0, shared with processes that are forked later. NULL: errno
+ * says why. */
 volatile pid_t *notes_new(void);
 void notes_free(volatile pid_t *notes); /* in this process; NULL is fine */
 

@@ -239,6 +239,7 @@ void table_free(struct table *t)
         return;
     for (size_t i = 0; i < t->handlers->count; i++) {
         free(t->plans[i].words);
+        free(t->plans[i].kept.why);
         setup_free(t->plans[i].setup);
     }
     free(t->plans);

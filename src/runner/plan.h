@@ -25,6 +25,18 @@ struct setup {
     size_t env_count;
 };
 
+struct process;
+
+/* The processes of a handler that stay: see keep.h. */
+struct plan_kept {
+    struct process *idle;
+    int live;     /* those that are not retired, starting ones too */
+    int starting; /* not ready yet */
+    int64_t ends[2];
+    char *why; /* jobs cannot be started now: the reason; NULL: they can */
+    int64_t why_at;
+};
+
 /* How one handler is started. */
 struct plan {
     const struct handler *handler;
@@ -34,13 +46,15 @@ struct plan {
     char **words;            /* of a text that needs none, owned; NULL: it does, or it is a list */
     const char *shell[4];    /* SHELL -c RUN; of a list: NULL */
     struct setup *setup;     /* NULL: not looked up yet */
-    unsigned hanging;        /* starts that take long and were not given up */
-    unsigned given_up;       /* starts that were given up and are not over */
+    struct plan_kept kept;
+    unsigned hanging;  /* starts that take long and were not given up */
+    unsigned given_up; /* starts that were given up and are not over */
 };
 
 struct table {
     const struct handlers *handlers;
     struct plan *plans;     /* one per handler */
+    bool old;               /* another one is in use */
     unsigned users;         /* jobs and starts that point into it */
     struct handlers *owned; /* freed with it; NULL: the handlers belong to the caller */
     struct table *next;

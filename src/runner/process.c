@@ -10,20 +10,17 @@
 
 #include <stdlib.h>
 
-struct process *process_new(struct job *j, volatile pid_t *note)
+struct process *process_new(struct table *t, struct plan *plan, volatile pid_t *note)
 {
     struct process *p = mem_zero(1, sizeof *p);
 
-    p->job = j;
-    j->process = p;
-    p->table = j->table;
+    p->table = t;
     p->table->users++;
+    p->until_at = JOB_NEVER;
     p->launch.process = p;
-    p->launch.job = j;
-    p->launch.plan = &j->table->plans[j->order.handler];
-    p->launch.setup = p->launch.plan->setup;
-    p->launch.in = j->order.stdin_fd;
-    p->launch.out = p->launch.err = p->launch.reply = j->order.stdin_fd = -1;
+    p->launch.plan = plan;
+    p->launch.setup = plan->setup;
+    p->launch.in = p->launch.out = p->launch.err = p->launch.reply = -1;
     p->launch.note = note ? note : &p->launch.own_note;
     *p->launch.note = NOTES_STARTS;
     for (int i = 0; i < PROCESS_STREAMS; i++)
@@ -31,6 +28,22 @@ struct process *process_new(struct job *j, volatile pid_t *note)
     p->streams[PROCESS_OUT].answers = p->launch.plan->contract->on_stdout;
     p->streams[PROCESS_REPLY].answers = true;
     return p;
+}
+
+void process_join(struct process *p, struct job *j)
+{
+    p->job = j;
+    j->process = p;
+}
+
+int64_t process_lease_term_at(const struct process *p)
+{
+    return p->job ? job_lease_term_at(p->job) : JOB_NEVER;
+}
+
+int64_t process_lease_kill_at(const struct process *p)
+{
+    return p->job ? job_lease_kill_at(p->job) : JOB_NEVER;
 }
 
 void process_leave(struct process *p)
@@ -47,5 +60,7 @@ void process_free(struct process *p)
     for (int i = 0; i < PROCESS_STREAMS; i++)
         lines_done(&p->streams[i].lines);
     p->table->users--;
+    capture_done(&p->spare);
+    free(p->fault);
     free(p);
 }

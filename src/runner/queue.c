@@ -10,6 +10,7 @@
 #include "base/mem.h"
 #include "conf/handlers.h"
 #include "runner/job.h"
+#include "runner/keep.h"
 
 #include <stdbool.h>
 #include <stdlib.h>
@@ -134,6 +135,7 @@ static bool may_start(const struct queue *q, const struct lane *l, int64_t now_u
     const struct job *j = l->first;
 
     return l->running < j->plan->handler->max_running && !j->plan->hanging &&
+           (!j->plan->contract->stays || keep_wants(j->plan, l->jobs - (size_t)l->running)) &&
            (now_us <= q->vouched_us || now_us <= j->order.vouched_us);
 }
 

@@ -22,12 +22,12 @@
 /* Bytes of output that an error quotes. */
 #define QUOTED_MAX 200
 
-void reply_explain(struct job *j, struct err *e, const char *fmt, ...)
+void reply_explain(struct capture *tail, struct err *e, const char *fmt, ...)
 {
     BUF_LOCAL struct buf text = BUF_INIT;
     va_list ap;
     size_t len, before;
-    const char *output = capture_tail(&j->tail, &len);
+    const char *output = capture_tail(tail, &len);
 
     va_start(ap, fmt);
     buf_vprintf(&text, fmt, ap);
@@ -53,7 +53,7 @@ void reply_started(struct proto_out *o, const struct process *p)
 {
     message_put(o, &(struct message){.type = MESSAGE_STARTED,
                                      .number = p->job->number,
-                                     .started = {p->pid, p->launch.begun_us}});
+                                     .started = {p->pid, p->begun_us}});
 }
 
 /* What an answer means for its task. tail: where the reason is, if it has none of its own; NULL:
@@ -142,9 +142,10 @@ static void explain_timeout(const struct process *p, struct err *e)
     when_format_duration(after, p->job->plan->handler->timeout_ms);
     when_format_duration(grace, p->job->plan->handler->kill_grace_ms);
     if (p->killed)
-        reply_explain(p->job, e, "timed out after %s (TERM, then KILL after %s)", after, grace);
+        reply_explain(&p->job->tail, e, "timed out after %s (TERM, then KILL after %s)", after,
+                      grace);
     else
-        reply_explain(p->job, e, "timed out after %s (TERM)", after);
+        reply_explain(&p->job->tail, e, "timed out after %s (TERM)", after);
 }
 
 /* What the end of the process means for a task that has no verdict. e is where the text is kept.
@@ -157,6 +158,7 @@ static void judge(const struct process *p, int status, struct message_result *r,
         [PROCESS_LOST] = "the task was taken back from this dqd",
         [PROCESS_SHUT_DOWN] = "dqd was shut down",
         [PROCESS_START_HANGS] = "its start hung",
+        [PROCESS_RETIRED] = "its process was replaced",
     };
     struct job *j = p->job;
 
@@ -166,17 +168,20 @@ static void judge(const struct process *p, int status, struct message_result *r,
     if (p->stop == PROCESS_TIMED_OUT) {
         r->outcome = OUTCOME_TIMEOUT;
         explain_timeout(p, e);
+    } else if (p->stop == PROCESS_AT_FAULT) {
+        r->outcome = OUTCOME_VERDICT;
+        err_set(e, ERR_STATE, "%s", p->fault);
     } else if (p->stop != PROCESS_RUNS) {
         r->outcome = p->stop == PROCESS_CANCELLED ? OUTCOME_CANCELLED : OUTCOME_KILLED;
         r->error = why[p->stop];
     } else if (r->signal) {
         r->outcome = OUTCOME_SIGNAL;
-        reply_explain(j, e, "signal %d (%s%s)", r->signal, strsignal(r->signal),
+        reply_explain(&j->tail, e, "signal %d (%s%s)", r->signal, strsignal(r->signal),
                       WCOREDUMP(status) ? ", core dumped" : "");
     } else if (r->exit_code) {
         r->outcome = OUTCOME_EXIT;
         r->permanent = j->order.count == 1 && j->plan->handler->permanent_exit[r->exit_code];
-        reply_explain(j, e, "exit status %d", r->exit_code);
+        reply_explain(&j->tail, e, "exit status %d", r->exit_code);
     } else {
         r->outcome = OUTCOME_DONE;
         r->error = NULL;
@@ -189,8 +194,8 @@ static void put_rest(struct proto_out *o, struct job *j, uint32_t i, const struc
 {
     struct message_result said = *r;
     BUF_LOCAL struct buf text = BUF_INIT;
-    bool exited = r->outcome == OUTCOME_DONE ||
-                  (r->outcome == OUTCOME_EXIT && !j->plan->contract->verdicts);
+    bool exited =
+        r->outcome == OUTCOME_DONE || (r->outcome == OUTCOME_EXIT && !j->plan->contract->verdicts);
 
     if (exited && j->answered) {
         take_answer(&j->answer, &j->tail, &said, &text);
@@ -217,6 +222,19 @@ void reply_ended(struct proto_out *o, struct process *p, int status)
         if (!j->reported[i])
             put_rest(o, j, i, &r);
     j->open = 0;
+    message_put(o, &(struct message){.type = MESSAGE_ENDED, .number = j->number});
+}
+
+void reply_answered(struct proto_out *o, struct job *j)
+{
+    struct message_result r = {.exit_code = -1, .finish_us = when_steady_us(), .with_output = true};
+    BUF_LOCAL struct buf text = BUF_INIT;
+
+    if (j->answered) {
+        put_output(o, j);
+        take_answer(&j->answer, &j->tail, &r, &text);
+        put_result(o, j->number, j->ids[0], &r);
+    }
     message_put(o, &(struct message){.type = MESSAGE_ENDED, .number = j->number});
 }
 

@@ -12,9 +12,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* Sets the text, and behind it the last line of the job's output: what it said about its failure.
- */
-void reply_explain(struct job *j, struct err *e, const char *fmt, ...)
+/* Sets the text, and behind it the last line of the output: what it said about its failure. */
+void reply_explain(struct capture *tail, struct err *e, const char *fmt, ...)
     __attribute__((format(printf, 3, 4)));
 
 void reply_started(struct proto_out *o, const struct process *p);
@@ -24,6 +23,8 @@ void reply_fresh(struct proto_out *o, struct job *j);
 /* Reports the output, the results of all tasks that have none yet, as the wait status of the
  * process implies, and the end of its job. */
 void reply_ended(struct proto_out *o, struct process *p, int status);
+/* The same of a job whose tasks have all been answered by a process that goes on. */
+void reply_answered(struct proto_out *o, struct job *j);
 /* why NULL: no fault */
 void reply_returned(struct proto_out *o, const struct job *j, int cannot_start, const char *why);
 /* text_fd: a sealed memfd, closed once sent; -1: none, see error */

@@ -251,7 +251,9 @@ static void reloaded(struct runner *r)
         struct table *t = table_new(h, r->default_user, r->config);
         t->owned = h;
         t->next = r->tables;
+        r->tables->old = true;
         r->tables = t;
+        crew_renew(&r->crew);
         drop_tables(r);
     } else {
         handlers_free(h);
@@ -269,9 +271,9 @@ static void orphan(struct runner *r)
     for (size_t i = r->crew.jobs.running_count; i-- > 0;)
         crew_stop(&r->crew, r->crew.jobs.running[i], PROCESS_SHUT_DOWN);
     crew_sweep(&r->crew);
-    if (r->crew.jobs.running_count)
+    if (r->crew.jobs.taken)
         log_event(LOG_WARN, "the poller is gone, killing its handlers", "running=%zu",
-                  r->crew.jobs.running_count);
+                  r->crew.jobs.taken);
 }
 
 static void take_order(struct runner *r, const struct message *m)
@@ -332,6 +334,12 @@ static int fold_log(int wait)
     return wait < 0 || most < wait ? MAX(most, 0) : wait;
 }
 
+static void take_stream(struct runner *r, struct process_stream *s)
+{
+    stream_read(s, &r->crew.c, READ_TURN);
+    crew_heard(&r->crew, s->process);
+}
+
 /* May begin where another thread had to leave it: in the middle of the starts. */
 static void loop(void *ctx)
 {
@@ -356,7 +364,7 @@ static void loop(void *ctx)
             else if (events[i].data.ptr == &r->sock)
                 message = events[i].events & ~(uint32_t)EPOLLOUT;
             else
-                stream_read(events[i].data.ptr, &r->crew.c, READ_TURN);
+                take_stream(r, events[i].data.ptr);
         }
         if (ended)
             drain_signals(r);

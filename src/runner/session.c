@@ -14,6 +14,7 @@
 #include <dirent.h>
 #include <errno.h>
 #include <signal.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/syscall.h>
@@ -57,6 +58,32 @@ static bool look(each_process *each, void *ctx)
     }
     closedir(d);
     return true;
+}
+
+struct weight {
+    pid_t session;
+    int64_t pages;
+};
+
+static void weigh_one(void *ctx, pid_t pid, pid_t session)
+{
+    struct weight *w = ctx;
+    char path[32];
+    long pages;
+    FILE *f = NULL;
+
+    snprintf(path, sizeof path, "/proc/%d/statm", (int)pid);
+    if (session == w->session && (f = fopen(path, "re")) && fscanf(f, "%*s %ld", &pages) == 1)
+        w->pages += pages;
+    if (f)
+        fclose(f);
+}
+
+int64_t session_memory(pid_t session)
+{
+    struct weight w = {.session = session};
+
+    return look(weigh_one, &w) ? w.pages * sysconf(_SC_PAGESIZE) : 0;
 }
 
 struct term {

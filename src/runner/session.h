@@ -1,6 +1,6 @@
 /*
  * session.h - signals everything that is left of handlers' sessions, whatever process groups they
- * made.
+ * made, and weighs them.
  *
  * A session is identified by the pid of its leader. The caller makes sure that the leader has not
  * been reaped, so that the pid cannot belong to another process. Each call goes through all
@@ -10,7 +10,11 @@
 #define DQ_RUNNER_SESSION_H
 
 #include <stdbool.h>
+#include <stdint.h>
 #include <sys/types.h>
+
+/* Resident memory of all its processes; 0: unknown. */
+int64_t session_memory(pid_t session);
 
 /* Returns whether the processes of this session get the signal. */
 typedef bool session_meant(void *ctx, pid_t session);

@@ -12,26 +12,24 @@
 #include "runner/stream.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <string.h>
 #include <sys/param.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #define START_MAX_MS 10000 /* until a program is executed: an automatic mount takes seconds */
 /* After KILL, before the program was executed. A process that is still there then is stuck in the
  * kernel and will execute nothing. */
 #define DROP_WAIT_MS 1000
 #define DROP_LOOK_MS 20
+#define SPARE_MAX 2048 /* of what a process writes without a job */
+#define HANGS "an earlier start still hangs"
 
-int start_job(struct job *j, struct process_context *c, volatile pid_t *note, struct err *err)
+static int open_streams(struct process *p, struct process_context *c, struct err *err)
 {
-    int rc;
+    int rc = stream_open(&p->streams[PROCESS_OUT], c, &p->launch.out, err);
 
-    if (j->plan->given_up)
-        return err_set(err, ERR_SYSTEM, "an earlier start still hangs");
-    if (j->order.stdin_fd == PROTO_FD_LOST)
-        return err_set(err, err_system(EMFILE), "stdin: %s", strerror(EMFILE));
-    struct process *p = process_new(j, note);
-    capture_init(&j->tail, j->plan->handler->output_limit);
-    rc = stream_open(&p->streams[PROCESS_OUT], c, &p->launch.out, err);
     p->launch.err = p->launch.out;
     if (!rc && p->streams[PROCESS_OUT].answers)
         rc = stream_open(&p->streams[PROCESS_ERR], c, &p->launch.err, err);
@@ -45,16 +43,52 @@ int start_job(struct job *j, struct process_context *c, volatile pid_t *note, st
     return rc;
 }
 
+int start_job(struct job *j, struct process_context *c, volatile pid_t *note, struct err *err)
+{
+    if (j->plan->given_up)
+        return err_set(err, ERR_SYSTEM, HANGS);
+    if (j->order.stdin_fd == PROTO_FD_LOST)
+        return err_set(err, err_system(EMFILE), "stdin: %s", strerror(EMFILE));
+    struct process *p = process_new(j->table, &j->table->plans[j->order.handler], note);
+    process_join(p, j);
+    p->launch.job = j;
+    p->launch.in = j->order.stdin_fd;
+    j->order.stdin_fd = -1;
+    capture_init(&j->tail, j->plan->handler->output_limit);
+    return open_streams(p, c, err);
+}
+
+int start_ahead(struct table *t, struct plan *plan, struct process_context *c, volatile pid_t *note,
+                struct process **ret, struct err *err)
+{
+    int fds[2], rc;
+
+    if (plan->given_up)
+        return err_set(err, ERR_SYSTEM, HANGS);
+    if (pipe2(fds, O_CLOEXEC) != 0)
+        return err_set(err, err_system(errno), "pipe: %s", strerror(errno));
+    struct process *p = process_new(t, plan, note);
+    p->launch.in = fds[0];
+    p->streams[PROCESS_IN].fd = fds[1];
+    fcntl(fds[1], F_SETFL, O_NONBLOCK);
+    (void)fchmod(fds[0], 0644); /* another account may open /dev/stdin by that name */
+    capture_init(&p->spare, SPARE_MAX);
+    rc = open_streams(p, c, err);
+    if (!rc)
+        *ret = p;
+    return rc;
+}
+
 static void explain_hang(const struct process *p, bool looked_up, struct err *err)
 {
-    const struct handler *h = p->job->plan->handler;
+    const struct handler *h = p->launch.plan->handler;
     char after[WHEN_TEXT_SIZE];
 
     when_format_duration(after, START_MAX_MS);
     if (looked_up)
         err_set(err, ERR_SYSTEM,
                 "starting %s has hung for %s: check the file systems of the program and of cwd",
-                p->job->plan->argv[0], after);
+                p->launch.plan->argv[0], after);
     else
         err_set(err, ERR_SYSTEM, "user %s: the account database has not answered for %s",
                 h->user ? h->user : "of dqd", after);
@@ -62,10 +96,10 @@ static void explain_hang(const struct process *p, bool looked_up, struct err *er
 
 bool start_watch(struct process *p, int64_t now, int64_t *ret_next, struct err *err)
 {
-    int64_t limit_at = p->launch.begun_at + START_MAX_MS, kill_at = job_lease_kill_at(p->job);
+    int64_t limit_at = p->launch.begun_at + START_MAX_MS, kill_at = process_lease_kill_at(p);
 
     if (p->stop != PROCESS_RUNS)
-        kill_at = MIN(kill_at, p->stop_at + p->job->plan->handler->kill_grace_ms);
+        kill_at = MIN(kill_at, p->stop_at + p->launch.plan->handler->kill_grace_ms);
     *ret_next = MIN(limit_at, kill_at);
     if (now < *ret_next)
         return false;

@@ -16,6 +16,11 @@
 int start_job(struct job *j, struct process_context *c, volatile pid_t *note, struct err *err)
     __attribute__((warn_unused_result));
 
+/* Makes a process of that plan without a job, which gets its stdin through a pipe. The rest as
+ * above. */
+int start_ahead(struct table *t, struct plan *plan, struct process_context *c, volatile pid_t *note,
+                struct process **ret, struct err *err) __attribute__((warn_unused_result));
+
 /* Stops a process whose start hangs, when it is due by now. False: *ret_next is when to call again.
  * True: the start is given up, and whatever comes of it is killed; the job is to be given back, the
  * reason is in err (code 0: it was to end anyway). */

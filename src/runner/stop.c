@@ -22,21 +22,19 @@ void stop_process(struct process *p, enum process_stop why, int64_t now)
 
 int64_t stop_watch(struct process *p, int64_t now)
 {
-    int64_t lease_at = job_lease_term_at(p->job);
-    int64_t timeout_at = p->launch.begun_us / 1000 + p->job->plan->handler->timeout_ms;
-    int64_t stop_at = MIN(lease_at, timeout_at);
+    int64_t lease_at = process_lease_term_at(p), stop_at = MIN(lease_at, p->until_at);
 
     if (p->stop == PROCESS_RUNS) {
         if (now < stop_at)
             return stop_at;
-        stop_process(p, lease_at < timeout_at ? PROCESS_LEASE_ENDS : PROCESS_TIMED_OUT, now);
+        stop_process(p, lease_at < p->until_at ? PROCESS_LEASE_ENDS : p->until_why, now);
         if (p->stop == PROCESS_RUNS)
             return JOB_NEVER;
     }
     if (p->killed)
         return JOB_NEVER;
-    int64_t grace_at = p->stop_at + p->job->plan->handler->kill_grace_ms;
-    int64_t lease_kill_at = job_lease_kill_at(p->job), kill_at = MIN(grace_at, lease_kill_at);
+    int64_t grace_at = p->stop_at + p->launch.plan->handler->kill_grace_ms;
+    int64_t lease_kill_at = process_lease_kill_at(p), kill_at = MIN(grace_at, lease_kill_at);
     if (now < kill_at)
         return kill_at;
     p->killed = true;

@@ -7,6 +7,7 @@
 #include "runner/stream.h"
 
 #include "runner/answer.h"
+#include "runner/keep.h"
 #include "runner/reply.h"
 
 #include <errno.h>
@@ -79,16 +80,34 @@ struct line_context {
 static void take_line(void *ctx, const char *line, size_t len, bool whole)
 {
     struct line_context *x = ctx;
-    struct job *j = x->stream->process->job;
-    bool reply = x->stream == &x->stream->process->streams[PROCESS_REPLY];
+    struct process *p = x->stream->process;
+    struct job *j = p->job;
+    bool reply = x->stream == &p->streams[PROCESS_REPLY];
     struct verdict v;
 
-    if (answer_line(j, x->c->json, line, len, whole, reply, &v))
+    if (p->launch.plan->contract->stays)
+        keep_line(p, x->c, line, len, whole);
+    else if (answer_line(j, x->c->json, line, len, whole, reply, &v))
         reply_verdict(x->c->out, j, &v);
 }
 
-static void keep(struct job *j, const char *p, size_t len)
+static void take_spare(void *ctx, const char *line, size_t len, bool whole)
 {
+    struct line_context *x = ctx;
+
+    (void)whole;
+    keep_spare(x->stream->process, line, len);
+}
+
+static void keep(struct line_context *x, const char *p, size_t len)
+{
+    struct job *j = x->stream->process->job;
+
+    if (!j) {
+        capture_add(&x->stream->process->spare, p, len);
+        lines_add(&x->stream->lines, p, len, take_spare, x);
+        return;
+    }
     capture_add(&j->tail, p, len);
     if (j->followed)
         capture_add(&j->fresh, p, len);
@@ -99,7 +118,7 @@ static size_t room(const struct process_stream *s)
 {
     const struct job *j = s->process->job;
 
-    return j->whole && !s->answers ? j->fresh.limit - j->fresh.len : SIZE_MAX;
+    return j && j->whole && !s->answers ? j->fresh.limit - j->fresh.len : SIZE_MAX;
 }
 
 void stream_read(struct process_stream *s, struct process_context *c, size_t max)
@@ -108,6 +127,10 @@ void stream_read(struct process_stream *s, struct process_context *c, size_t max
     struct line_context x = {s, c};
     struct process *p = s->process;
 
+    if (s == &p->streams[PROCESS_IN]) {
+        keep_feed(p, c);
+        return;
+    }
     /* whether stdout has verdicts depends on what was written there before */
     if (s->answers && s != &p->streams[PROCESS_REPLY])
         stream_read(&p->streams[PROCESS_REPLY], c, max);
@@ -124,12 +147,14 @@ void stream_read(struct process_stream *s, struct process_context *c, size_t max
             return;
         if (n <= 0) {
             close_stream(s, c);
+            if (p->launch.plan->contract->stays && s == &p->streams[PROCESS_REPLY])
+                keep_deaf(p);
             return;
         }
         if (s->answers)
             lines_add(&s->lines, data, (size_t)n, take_line, &x);
         else
-            keep(p->job, data, (size_t)n);
+            keep(&x, data, (size_t)n);
         if ((size_t)n < size)
             return; /* it is empty for now, or at its end: the next event will show */
         done += (size_t)n;

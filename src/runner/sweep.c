@@ -51,6 +51,7 @@ static bool is_of(void *ctx, pid_t session)
 
 bool sweep_ended(struct process *p, struct orphans *orphans)
 {
+    const char *name = p->job ? p->job->order.tag : p->launch.plan->handler->name;
     enum session_left left = SESSION_EMPTY;
     pid_t denied = 0;
 
@@ -60,9 +61,8 @@ bool sweep_ended(struct process *p, struct orphans *orphans)
         left = session_kill(is_of, p, &denied);
     if (left == SESSION_DENIED && !p->warned)
         log_fold(when_steady_us(), LOG_WARN,
-                 "not permitted to kill a process that a handler left behind", p->job->order.tag,
-                 NULL, "tag=%s session=%d pid=%d", log_quote(p->job->order.tag), (int)p->pid,
-                 (int)denied);
+                 "not permitted to kill a process that a handler left behind", name, NULL,
+                 "tag=%s session=%d pid=%d", log_quote(name), (int)p->pid, (int)denied);
     p->warned |= left == SESSION_DENIED;
     return left == SESSION_EMPTY || left == SESSION_HIDDEN ||
            (left == SESSION_DENIED && p->stop == PROCESS_RUNS);

@@ -213,7 +213,7 @@ static const struct off off_rows[] = {
     {"{\"id\":2,\"result\":\"fail\",\"of\":{\"id\":99}}", false, "unreadable answer ("},
     {"{\"id\":2,\"result\":\"no\"}\n{\"id\":2,\"result\":\"snooze\"}", false,
      "unreadable answer (\"result\" is neither"},
-    {"{\"id\":99,\"result\":\"fail\"}", true, "unreadable answer (99 is not a task of this batch): {\"id\":99,"},
+    {"{\"id\":99,\"result\":\"fail\"}", true, "unreadable answer (99 is not a task of this process): {\"id\":99,"},
     {"{\"result\":\"fail\"}", true, "unreadable answer ("},
     {"{\"id\":2,\"result\":\"fail\"} {\"id\":3,\"result\":\"fail\"}", true, "unreadable answer ("},
 };

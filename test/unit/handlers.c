@@ -44,6 +44,14 @@ static void put_path(struct buf *b, const char *text)
     buf_printf(b, "%s%s", below ? "@" : "", below ? text + strlen(dir) : text);
 }
 
+static void put_recycle(struct buf *b, const struct handler_recycle *r)
+{
+    char age[WHEN_TEXT_SIZE], idle[WHEN_TEXT_SIZE];
+    buf_printf(b, "tasks %d age %s memory %lld idle %s", r->tasks,
+               when_format_duration(age, r->age_ms), (long long)r->memory,
+               when_format_duration(idle, r->idle_ms));
+}
+
 static void put_run(struct buf *b, const struct handler *h)
 {
     assert_true((!h->run) != (!h->argv));
@@ -93,6 +101,14 @@ static char *value_text(const struct handler *h, const char *key)
         buf_printf(&b, "%d", h->batch);
     else if (strcmp(key, "timeout") == 0)
         buf_str(&b, when_format_duration(text, h->timeout_ms));
+    else if (strcmp(key, "keep") == 0)
+        buf_printf(&b, "%d", h->keep);
+    else if (strcmp(key, "start_timeout") == 0)
+        buf_str(&b, when_format_duration(text, h->start_timeout_ms));
+    else if (strcmp(key, "recycle") == 0)
+        put_recycle(&b, &h->recycle);
+    else if (strcmp(key, "restart_on") == 0)
+        put_path(&b, h->restart_on[0] ? h->restart_on[0] : "");
     else if (strcmp(key, "kill_grace") == 0)
         buf_str(&b, when_format_duration(text, h->kill_grace_ms));
     else if (strcmp(key, "retry") == 0)
@@ -398,6 +414,10 @@ static void test_the_digest_of_an_entry_is_of_every_setting(void **state)
     static const char *const settings[][2] = {
         {"run", "batch: 1"}, /* the text above has one */
         {"batch", "batch: 2"},
+        {"keep", "keep: 2"},
+        {"start_timeout", "start_timeout: 29s"},
+        {"recycle", "recycle: {memory: 1m}"},
+        {"restart_on", "restart_on: [x]"},
         {"timeout", "timeout: 59s"},
         {"kill_grace", "kill_grace: 4s"},
         {"retry", "retry: [5s]"},

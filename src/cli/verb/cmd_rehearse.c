@@ -227,7 +227,7 @@ const struct cmd cmd_rehearse = {
         "Prints what the handler writes, and then what dqd would record. Nothing in the "
         "database changes. A handler that runs as another account needs root.\n"
         "The exit status is that of the handler, or 128 + signal; 126 if it cannot be started. For "
-        "a batch handler, which gets one line of JSON, it is 0 if the verdict is done, 75 for "
+        "a handler that gets a line of JSON, it is 0 if the verdict is done, 75 for "
         "retry and snooze, 1 for fail.",
     .examples = "dq rehearse 17\n"
                 "dq rehearse --tag mail.welcome --timeout 0 @body.json\n"

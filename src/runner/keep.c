@@ -1,0 +1,420 @@
+/*
+ * keep.c - keeps processes, and judges what they say.
+ *
+ * Invariants: a process gets a job only while it is idle, and is idle only without a job, a fault
+ * or an end of file on its stdin; an answer counts only for a task of the job that it has.
+ */
+#include "runner/keep.h"
+
+#include "base/log.h"
+#include "base/log_fold.h"
+#include "base/mem.h"
+#include "base/text.h"
+#include "base/when.h"
+#include "runner/answer.h"
+#include "runner/notes.h"
+#include "runner/reply.h"
+#include "runner/session.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/ioctl.h>
+#include <sys/param.h>
+#include <sys/sendfile.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+/* So many processes in a row that end within this time, and have answered nothing, make the tag
+ * rest. Those that work must not: one of them may be killed by chance. */
+#define ENDS_MS 10000
+#define WHY_MS 10000 /* a reason is told only to jobs that come soon */
+/* Since it closed a pipe: most processes that do so are about to end, and their status says more.
+ */
+#define CLOSED_MS 200
+#define WEIGH_MS 100           /* a look at all processes takes a millisecond */
+#define FEED_MAX (1024 * 1024) /* at a time */
+#define QUOTED_MAX 200
+
+static uint64_t mark_of(const struct handler *h)
+{
+    uint64_t mark = TEXT_HASH_INIT;
+    struct stat st;
+
+    for (char *const *path = h->restart_on; path && *path; path++) {
+        if (stat(*path, &st) != 0)
+            memset(&st, 0, sizeof st);
+        mark = text_hash(mark, &st.st_dev, sizeof st.st_dev);
+        mark = text_hash(mark, &st.st_ino, sizeof st.st_ino);
+        mark = text_hash(mark, &st.st_mtim, sizeof st.st_mtim);
+    }
+    return mark;
+}
+
+/* ---- plans */
+
+bool keep_wants(const struct plan *plan, size_t waiting)
+{
+    const struct plan_kept *k = &plan->kept;
+
+    return k->why || k->idle || (k->live < plan->handler->keep && (size_t)k->starting < waiting);
+}
+
+char *keep_refusal(struct plan *plan)
+{
+    char *why = plan->kept.why;
+
+    plan->kept.why = NULL;
+    if (why && when_steady() - plan->kept.why_at < WHY_MS)
+        return why;
+    free(why);
+    return NULL;
+}
+
+volatile pid_t *keep_note(volatile pid_t *notes)
+{
+    for (size_t i = NOTES_MAX; i < NOTES_MAX + NOTES_KEPT; i++)
+        if (!notes[i] || notes[i] == NOTES_CLEARED)
+            return &notes[i];
+    return NULL;
+}
+
+static void refuse(struct plan *plan, const char *why)
+{
+    free(plan->kept.why);
+    plan->kept.why = mem_strdup(why);
+    memset(plan->kept.ends, 0, sizeof plan->kept.ends);
+    plan->kept.why_at = when_steady();
+}
+
+static void leave_idle(struct process *p)
+{
+    struct process **at = &p->launch.plan->kept.idle;
+
+    if (!p->kept.idle)
+        return;
+    while (*at != p)
+        at = &(*at)->kept.next;
+    *at = p->kept.next;
+    p->kept.idle = false;
+}
+
+void keep_leave(struct process *p)
+{
+    leave_idle(p);
+    if (p->kept.left)
+        return;
+    p->kept.left = true;
+    p->launch.plan->kept.live--;
+    p->launch.plan->kept.starting -= !p->kept.ready;
+}
+
+/* ---- the life of a process */
+
+void keep_begin(struct process *p)
+{
+    p->kept.mark = mark_of(p->launch.plan->handler);
+    p->launch.plan->kept.live++;
+    p->launch.plan->kept.starting++;
+}
+
+void keep_started(struct process *p)
+{
+    p->until_at = p->launch.begun_us / 1000 + p->launch.plan->handler->start_timeout_ms;
+    p->until_why = PROCESS_NOT_READY;
+}
+
+static void fault(struct process *p, int64_t after_ms, const char *text)
+{
+    keep_leave(p);
+    if (p->fault)
+        return;
+    p->fault = mem_strdup(text);
+    p->until_at = when_steady() + after_ms;
+    p->until_why = PROCESS_AT_FAULT;
+}
+
+static void fault_line(struct process *p, const char *what, const char *line, size_t len)
+{
+    BUF_LOCAL struct buf text = BUF_INIT;
+
+    buf_str(&text, what);
+    text_escape(&text, line, len, QUOTED_MAX);
+    fault(p, 0, text.data);
+}
+
+static void fault_closed(struct process *p, const char *text)
+{
+    p->kept.closed |= !p->fault;
+    fault(p, CLOSED_MS, text);
+}
+
+static void retire(struct process *p, int64_t now)
+{
+    keep_leave(p);
+    close(p->streams[PROCESS_IN].fd);
+    p->streams[PROCESS_IN].fd = -1;
+    p->until_at = now + p->launch.plan->handler->kill_grace_ms;
+    p->until_why = PROCESS_RETIRED;
+}
+
+static bool is_used_up(struct process *p, int64_t now)
+{
+    const struct handler_recycle *r = &p->launch.plan->handler->recycle;
+
+    if (p->kept.done >= r->tasks || now >= p->kept.age_at)
+        return true;
+    if (!r->memory || now < p->kept.weigh_at)
+        return false;
+    p->kept.weigh_at = now + WEIGH_MS;
+    return session_memory(p->pid) > r->memory;
+}
+
+static void be_idle(struct process *p, int64_t now)
+{
+    struct plan_kept *k = &p->launch.plan->kept;
+
+    if (p->kept.left || p->stop != PROCESS_RUNS)
+        return;
+    if (is_used_up(p, now)) {
+        retire(p, now);
+        return;
+    }
+    p->kept.idle = true;
+    p->kept.next = k->idle; /* the last one first, so that others can be idle for long */
+    k->idle = p;
+    p->until_at = MIN(p->kept.age_at, now + p->launch.plan->handler->recycle.idle_ms);
+    if (p->table->old)
+        p->until_at = now;
+    p->until_why = PROCESS_RETIRED;
+}
+
+void keep_done(struct process *p, int64_t now)
+{
+    p->kept.done++;
+    be_idle(p, now);
+}
+
+void keep_watch(struct process *p, int64_t now)
+{
+    if (p->kept.idle && now >= p->until_at)
+        retire(p, now);
+}
+
+static void become_ready(struct process *p)
+{
+    const int64_t now = when_steady(), age_ms = p->launch.plan->handler->recycle.age_ms;
+
+    p->kept.ready = true;
+    p->launch.plan->kept.starting--;
+    p->kept.age_at = now + age_ms - age_ms * (p->pid % 64) / 640; /* not all at once */
+    be_idle(p, now);
+}
+
+struct process *keep_take(struct plan *plan, int64_t now)
+{
+    const uint64_t mark = plan->kept.idle ? mark_of(plan->handler) : 0;
+    struct process *p;
+
+    while ((p = plan->kept.idle) && p->kept.mark != mark)
+        retire(p, now);
+    return p;
+}
+
+/* ---- a job */
+
+static void watch_input(struct process *p, struct process_context *c, bool full)
+{
+    struct process_stream *in = &p->streams[PROCESS_IN];
+    struct epoll_event ev = {.events = EPOLLOUT, .data.ptr = in};
+
+    if (full != p->kept.full)
+        epoll_ctl(c->epoll, full ? EPOLL_CTL_ADD : EPOLL_CTL_DEL, in->fd, &ev);
+    p->kept.full = full;
+}
+
+void keep_feed(struct process *p, struct process_context *c)
+{
+    off_t at = p->kept.fed;
+    ssize_t n = 0;
+
+    if (!p->job || p->job->order.stdin_fd < 0)
+        return;
+    do {
+        n = sendfile(p->streams[PROCESS_IN].fd, p->job->order.stdin_fd, &at, FEED_MAX);
+        p->kept.fed = at;
+    } while (n > 0 || (n < 0 && errno == EINTR));
+    watch_input(p, c, n < 0 && errno == EAGAIN);
+    if (n < 0 && !p->kept.full) {
+        fault_closed(p, "it has closed its standard input");
+    }
+}
+
+void keep_give(struct process *p, struct job *j, struct process_context *c)
+{
+    leave_idle(p);
+    process_join(p, j);
+    capture_init(&j->tail, j->plan->handler->output_limit);
+    p->begun_us = when_steady_us();
+    p->until_at = p->begun_us / 1000 + j->plan->handler->timeout_ms;
+    p->until_why = PROCESS_TIMED_OUT;
+    p->kept.fed = 0;
+    keep_feed(p, c);
+}
+
+/* Of the job's input, in its stdin. */
+static int unread_bytes(const struct process *p)
+{
+    int left = 0;
+
+    return ioctl(p->streams[PROCESS_IN].fd, FIONREAD, &left) == 0 ? left : 0;
+}
+
+bool keep_unread(const struct process *p)
+{
+    return (p->stop == PROCESS_RUNS || (p->stop == PROCESS_AT_FAULT && p->kept.closed)) &&
+           unread_bytes(p) == p->kept.fed;
+}
+
+/* ---- what it says */
+
+static bool is_ready_line(struct json_reader *json, const char *line, size_t len)
+{
+    static const struct json_member ready = {"ready", JSON_BOOL, true};
+    struct json_value v;
+    struct err why;
+
+    return json_read_object(json, line, len, &ready, 1, &v, &why) == 0 && v.number;
+}
+
+static void take_answer(struct process *p, struct process_context *c, const char *line, size_t len,
+                        bool whole)
+{
+    struct job *j = p->job;
+    const char *why = NULL;
+    struct verdict v;
+
+    if (p->stop != PROCESS_RUNS && j->order.count == 1)
+        return; /* too late: how it was stopped counts */
+    if (j->open == 1 && (p->kept.full || unread_bytes(p)))
+        fault_line(p, "it has answered before it read all of its input: ", line, len);
+    else if (!answer_line(j, c->json, line, len, whole, true, &v)) {
+        for (uint32_t i = 0; !why && i < j->order.count; i++)
+            why = answer_fault(j, i);
+        if (why)
+            fault(p, 0, why);
+        else
+            fault_line(p, "it has answered twice: ", line, len);
+    } else if (j->order.count > 1) {
+        reply_verdict(c->out, j, &v);
+    } else { /* its output has to be read first */
+        j->answered = true;
+        j->answer = v;
+        j->answer.error = mem_strdup(v.error);
+    }
+}
+
+void keep_line(struct process *p, struct process_context *c, const char *line, size_t len,
+               bool whole)
+{
+    if (!len || p->fault)
+        return;
+    if (p->job && p->job->open)
+        take_answer(p, c, line, len, whole);
+    else if (p->kept.ready)
+        fault_line(p, "it has answered without a task: ", line, len);
+    else if (whole && is_ready_line(c->json, line, len))
+        become_ready(p);
+    else
+        fault_line(p, "it has not said {\"ready\":true}, but: ", line, len);
+}
+
+void keep_deaf(struct process *p)
+{
+    if (p->streams[PROCESS_IN].fd >= 0)
+        fault_closed(p, "it has closed DQ_REPLY_FD");
+}
+
+void keep_spare(struct process *p, const char *line, size_t len)
+{
+    MEM_LOCAL char *text = mem_dup(line, len);
+    const char *name = p->launch.plan->handler->name;
+
+    log_fold(when_steady_us(), LOG_INFO, "a handler has written between its tasks", name, NULL,
+             "handler=%s pid=%d text=%s", log_quote(name), (int)p->pid, log_quote(text));
+}
+
+bool keep_has_answered(const struct process *p)
+{
+    return p->job && !p->job->open;
+}
+
+/* ---- its end */
+
+/* Whether its fault, and not its wait status, says why it has ended. */
+static bool has_said(const struct process *p)
+{
+    return p->fault && (p->stop == PROCESS_AT_FAULT || !p->kept.closed);
+}
+
+static void explain_end(struct process *p, int status, const char *when, struct err *e)
+{
+    struct capture *tail = p->job ? &p->job->tail : &p->spare;
+    char after[WHEN_TEXT_SIZE];
+
+    if (has_said(p))
+        reply_explain(tail, e, "%s", p->fault);
+    else if (p->stop == PROCESS_NOT_READY)
+        reply_explain(tail, e, "it was not ready after %s",
+                      when_format_duration(after, p->launch.plan->handler->start_timeout_ms));
+    else if (WIFSIGNALED(status))
+        reply_explain(tail, e, "signal %d (%s)%s", WTERMSIG(status), strsignal(WTERMSIG(status)),
+                      when);
+    else
+        reply_explain(tail, e, "exit status %d%s", WEXITSTATUS(status), when);
+}
+
+/* Whether it is the third within ENDS_MS. */
+static bool is_third(struct plan_kept *k, int64_t now)
+{
+    const int64_t first_at = k->ends[0];
+
+    k->ends[0] = k->ends[1];
+    k->ends[1] = now;
+    return first_at && now - first_at < ENDS_MS;
+}
+
+void keep_ended(struct process *p, int status)
+{
+    const bool asked = p->streams[PROCESS_IN].fd < 0, by_itself = p->stop == PROCESS_RUNS;
+    struct plan *plan = p->launch.plan;
+    const char *name = plan->handler->name;
+    struct err e = {0};
+
+    keep_leave(p);
+    p->kept.done += keep_has_answered(p);
+    if (status < 0 || asked || (!by_itself && !has_said(p) && p->stop != PROCESS_NOT_READY))
+        return;
+    explain_end(p, status,
+                !p->kept.ready           ? " before it was ready"
+                : p->job && p->job->open ? " before it answered"
+                                         : "",
+                &e);
+    if (!p->kept.ready)
+        refuse(plan, e.text);
+    else if (!p->kept.done && is_third(&plan->kept, when_steady()))
+        refuse(plan, e.text);
+    if (!p->job)
+        log_fold(when_steady_us(), LOG_WARN, "a process that stays has ended", name, e.text,
+                 "handler=%s pid=%d error=%s", log_quote(name), (int)p->pid, log_quote(e.text));
+    /* an exit status of 0 would count as done */
+    if (p->job && p->job->open && (has_said(p) || (by_itself && status == 0))) {
+        p->stop = PROCESS_AT_FAULT;
+        free(p->fault);
+        p->fault = mem_strdup(e.text);
+    }
+}

@@ -1,0 +1,57 @@
+/*
+ * keep.h - processes that stay: which of them gets the next job, when another one is started, and
+ * when one has to go. crew.c starts, stops and reaps them like all others.
+ *
+ * Such a process says on DQ_REPLY_FD that it is ready, gets a job's lines on stdin, and answers
+ * each on DQ_REPLY_FD. Then it is idle, until it gets another job or the end of file. A process
+ * that says anything else is at fault, and stopped.
+ */
+#ifndef DQ_RUNNER_KEEP_H
+#define DQ_RUNNER_KEEP_H
+
+#include "runner/process.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+/* Whether one of this many waiting jobs of the plan need not wait longer: an idle process can have
+ * it, another one is to be started for it, or it has to be given back (kept.why). */
+bool keep_wants(const struct plan *plan, size_t waiting);
+/* Why all of them have to be given back, to be freed; NULL: they have not. Tells each reason once.
+ */
+char *keep_refusal(struct plan *plan);
+/* The note of a process to be started (notes.h); NULL: there is none left. */
+volatile pid_t *keep_note(volatile pid_t *notes);
+/* It is about to be started. */
+void keep_begin(struct process *p);
+/* It was executed: it has to be ready in time. */
+void keep_started(struct process *p);
+/* An idle process; those that were started before a file of restart_on changed are retired. NULL:
+ * there is none. */
+struct process *keep_take(struct plan *plan, int64_t now);
+/* Gives it the job, which has waited so far. */
+void keep_give(struct process *p, struct job *j, struct process_context *c);
+/* Its stdin takes more of the input. */
+void keep_feed(struct process *p, struct process_context *c);
+/* A line of DQ_REPLY_FD, or the end of file there. */
+void keep_line(struct process *p, struct process_context *c, const char *line, size_t len,
+               bool whole);
+void keep_deaf(struct process *p);
+/* What it has written without a job. */
+void keep_spare(struct process *p, const char *line, size_t len);
+/* Whether all tasks of its job are answered. */
+bool keep_has_answered(const struct process *p);
+/* Its job is over: it waits for another one, or is retired. */
+void keep_done(struct process *p, int64_t now);
+/* It gets no further job. */
+void keep_leave(struct process *p);
+/* Retires it if that is due. */
+void keep_watch(struct process *p, int64_t now);
+/* Whether it has read nothing of its job, and ended for another reason than what it said. */
+bool keep_unread(const struct process *p);
+/* It has ended with this wait status, or could not be started (-1), and is about to be freed. */
+void keep_ended(struct process *p, int status);
+
+#endif

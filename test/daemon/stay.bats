@@ -1,0 +1,68 @@
+#!/usr/bin/env bats
+# Processes that stay, with a server. runner_keep has every form of their ends.
+
+load ../lib/sandbox
+setup() { sandbox_clear; }
+
+refused() { # YAML MESSAGE
+    printf 'handlers:\n  t:\n    run: x\n%b' "$1" | write_handlers
+    run dqd --check-config
+    [ "$status" = 78 ] && [[ $output == *"handlers.yaml:"*"$2"* ]] || { echo "$output"; false; }
+}
+
+does_tasks() { # PROGRAM SUFFIX: the sample of a worker in this language
+    local program
+    program=$(command -v "$1") || skip "no $1 here"
+    write_handlers <<END
+handlers:
+  t: {keep: 1, run: [$program, $DQ_TOP/etc/handlers.d/worker.$2], env: {PATH: "$PATH"}}
+END
+    for i in 1 2 3; do dq add t "body $i"; done
+    printf 'quote" \\ \303\251' | dq add t -
+    dqd
+    is 'status = 1' 4
+    is "output = 'body 2\n'" 1
+    is "HEX(output) = '71756F746522205C20C3A90A'" 1
+}
+
+@test 'the worker for a shell does one task after another' { does_tasks sh sh; }
+@test 'the worker in Perl does one task after another' { does_tasks perl pl; }
+@test 'the worker in PHP does one task after another' { does_tasks php php; }
+@test 'the worker in Python does one task after another' { does_tasks python3 py; }
+@test 'the worker in Ruby does one task after another' { does_tasks ruby rb; }
+@test 'the worker in JavaScript does one task after another' { does_tasks node js; }
+
+@test 'dq rehearse starts one and sends one line' {
+    write_handlers <<'END'
+handlers:
+  t:
+    keep: 2
+    run: |
+      echo '{"ready":true}' >&3
+      while read -r line; do echo "$line"; echo "{\"id\":0,\"result\":\"done\"}" >&3; done
+END
+    run dq rehearse --tag t hello
+    [ "$status" = 0 ] && [[ $output == *'"tag":"t"'*'"body":"hello"'* ]] || { echo "$output"; false; }
+}
+
+@test 'a process that does not become ready costs no attempt' {
+    printf 'handlers:\n  t: {keep: 1, run: "echo no autoload; exit 1"}\n' | write_handlers
+    dq add t
+    run dqd
+    [[ $output == *'exit status 1 before it was ready: no autoload'* ]] || { echo "$output"; false; }
+    is 'status = 0 AND attempt = 0' 1
+}
+
+@test 'mistakes are reported with file and line' {
+    refused '    keep: 9\n' '4:11: keep: 9 is above max_running, 8'
+    refused '    keep: 5\n    max_running: 4\n' '4:11: keep: 5 is above max_running, 4'
+    refused '    keep: 2\n    recycle: {tasks: 0}\n' '5:22: tasks: 0 is out of range'
+    refused '    keep: 2\n    recycle: {age: 0}\n' '5:20: age: 0 is out of range'
+    refused '    keep: 2\n    recycle: {memory: 256}\n' 'memory: "256" is no size with a unit'
+    refused '    keep: 2\n    recycle: {memory: 0m}\n' 'memory: "0m" is no size with a unit'
+    refused '    keep: 2\n    recycle: {task: 5}\n' 'unknown key "task" in recycle'
+    refused '    keep: 2\n    restart_on: x\n' 'restart_on must be a list of files'
+    printf 'handlers:\n  t: {run: ":", keep: 2, restart_on: [/nowhere/REVISION]}\n' | write_handlers
+    run dqd --check-config
+    [ "$status" = 0 ] && [[ $output == *'restart_on /nowhere/REVISION: no such file'* ]] || { echo "$output"; false; }
+}
