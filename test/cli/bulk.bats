@@ -355,3 +355,25 @@ END
     done
     sql 'DROP TRIGGER unlucky; DROP TABLE try, lucky'
 }
+
+@test 'a line whose key another session has locked keeps neither those before it nor other adds waiting' {
+    local adding
+    printf 't\t1h\t\ta\nt\t1h\tl\tb\nx\t1h\tk\tc\nt\t1h\t\td\n' >x.tsv
+    lock_task "$(dq add x other --in 1h)"
+    echo "INSERT INTO dq_task (tag, task_key, expected_time, create_time, message_body)
+        VALUES ('x', 'k', UTC_TIMESTAMP(3), UTC_TIMESTAMP(3), ''); SELECT 'stored';" >&9
+    wait_until grep -qx stored locked
+    try dq add --from x.tsv
+    [ "$rc" -eq 75 ]
+    [[ $err == "dq: add: x.tsv:3: "*'; lines up to 2 are in: continue with --skip 2' ]]
+    is "tag = 't'" 2
+    dq add --from x.tsv --key-conflict again >out 2>err 3>&- 9>&- &
+    adding=$!
+    wait_until is "tag = 't'" 3
+    dq add t free --in 1h 9>&-
+    echo 'COMMIT;' >&9
+    wait "$adding"
+    [ "$(<out)" = '4 added, 0 kept' ]
+    is "tag = 't'" 5
+    exec 9>&-
+}

@@ -40,7 +40,8 @@ struct chunk {
     uint64_t last_line, bytes; /* of the file, when it was full */
     int64_t in_ms;             /* the first of them is due then */
     size_t kept, bad;          /* what its sending came to */
-    struct task_added one;     /* the same of a chunk of one line */
+    size_t sent, end, locked;  /* those before are in; are being sent; the next to go alone */
+    struct task_added one;     /* the same of one that goes alone */
     int rc;
     struct err err;
 };
@@ -103,23 +104,47 @@ static int guess_format(struct bulk *b, const char *line, size_t len, enum bulk_
     return 0;
 }
 
+/* Sends all that are left; or, of these, those before the one that another session has locked, then
+ * this one alone, then those behind it. */
+static int send_some(struct bulk *b, struct chunk *k)
+{
+    const struct task_new *t = &k->tasks[k->sent];
+    enum key_conflict conflict = b->options->on_conflict;
+    size_t kept = 0, bad = SIZE_MAX;
+    bool alone = b->one_by_one || k->locked == k->sent;
+    int rc;
+
+    k->end = alone ? k->sent + 1 : MIN(k->count, k->locked);
+    if (alone)
+        rc = task_add(b->c->db, t, conflict, &k->one, &k->err);
+    else
+        rc = task_add_many(b->c->db, t, k->end - k->sent, conflict, &kept, &bad, &k->err);
+    if (rc == ERR_LOCKED && bad != SIZE_MAX) {
+        k->locked = k->sent + bad;
+        return 0;
+    }
+    if (rc < 0) {
+        k->bad = alone ? k->sent : bad == SIZE_MAX ? bad : k->sent + bad;
+        return rc;
+    }
+    k->kept += alone ? rc == 0 && !k->one.replaced && !k->one.again : kept;
+    k->sent = k->end;
+    if (alone)
+        k->locked = SIZE_MAX;
+    return 0;
+}
+
 static void *send_chunk(void *arg)
 {
     struct bulk *b = arg;
     struct chunk *k = b->sending;
     int tries = 0;
-    do
-        k->rc = b->one_by_one
-                    ? task_add(b->c->db, k->tasks, b->options->on_conflict, &k->one, &k->err)
-                    : task_add_many(b->c->db, k->tasks, k->count, b->options->on_conflict, &k->kept,
-                                    &k->bad, &k->err);
-    while (cmd_again(k->rc, &tries));
-    if (b->one_by_one) {
-        k->bad = k->rc < 0 ? 0 : SIZE_MAX;
-        k->kept = k->rc == 0;
-        k->rc = MIN(k->rc, 0);
-    }
-    if (k->rc == 0 && k->kept < k->count)
+
+    k->sent = 0;
+    k->locked = SIZE_MAX;
+    for (k->rc = 0; k->rc == 0 ? k->sent < k->count : cmd_again(k->rc, &tries);)
+        k->rc = send_some(b, k);
+    if (k->kept < k->sent)
         cmd_wake(b->c, k->in_ms);
     return NULL;
 }
@@ -143,19 +168,21 @@ static int finish_chunk(struct bulk *b, struct err *err)
         return 0;
     pthread_join(b->sender, NULL);
     b->sending = NULL;
+    b->kept += k->kept;
+    b->added += k->sent - k->kept;
     if (k->rc < 0) {
         *err = k->err;
+        if (k->sent)
+            b->done_line = k->items[k->sent].line - 1;
         if (k->rc == ERR_LOST) {
-            b->unknown_line = k->items[k->count - 1].line;
-            text_shell_word(&b->unknown_tag, k->tasks[k->count - 1].tag);
+            b->unknown_line = k->items[k->end - 1].line;
+            text_shell_word(&b->unknown_tag, k->tasks[k->end - 1].tag);
         }
         if (k->bad < k->count)
             return err_prefix(err, "%s:%" PRIu64, b->lines.name, k->items[k->bad].line);
         return err_prefix(err, "%s: lines %" PRIu64 " to %" PRIu64, b->lines.name, b->done_line + 1,
                           k->last_line);
     }
-    b->kept += k->kept;
-    b->added += k->count - k->kept;
     b->done_line = k->last_line;
     if (b->one_by_one) { /* a program may wait for it, before it writes the next line */
         out_printf("%" PRIu64 "\n", k->one.id);

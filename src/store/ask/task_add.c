@@ -379,7 +379,7 @@ int task_add(struct db *db, const struct task_new *t, enum key_conflict on_confl
  * replaces one, or adds it again, and appends it to *replaced. */
 static int blame(struct db *db, const struct task_new *t, size_t n,
                  const unsigned char token[TASK_TOKEN_SIZE], enum key_conflict on_conflict,
-                 struct claim_ref **replaced, size_t *ret_bad, struct err *err)
+                 struct claim_ref **replaced, size_t *ret_kept, size_t *ret_bad, struct err *err)
 {
     struct task_added added;
 
@@ -389,6 +389,7 @@ static int blame(struct db *db, const struct task_new *t, size_t n,
             *ret_bad = i;
             return rc;
         }
+        *ret_kept += rc == 0 && on_conflict == KEY_KEEP;
         if (rc == 0 && (added.replaced || added.again) && replaced && *replaced)
             *(*replaced)++ = (struct claim_ref){.id = added.id};
     }
@@ -423,7 +424,7 @@ static int insert_some(struct db *db, const struct task_new *t, size_t n,
         *ret_kept += 1;
         rc = 0;
     } else if (rows > 1 && (rc == ERR_DUPLICATE || rc == ERR_DATA)) {
-        rc = blame(db, t, rows, token, on_conflict, NULL, ret_bad, err);
+        rc = blame(db, t, rows, token, on_conflict, NULL, ret_kept, ret_bad, err);
     } else if (rc == ERR_DUPLICATE) {
         err_set(err, rc, "tag %s, key %s: a live task has that key", t->tag, t->key);
     }
@@ -435,10 +436,9 @@ out:
 
 static int add_all(struct db *db, const struct task_new *t, size_t n,
                    const unsigned char token[TASK_TOKEN_SIZE], enum key_conflict on_conflict,
-                   size_t *ret_kept, size_t *ret_bad, struct err *err)
+                   bool singly, size_t *ret_kept, size_t *ret_bad, struct err *err)
 {
     size_t at = 0, rows = 0, bad = 0, most = 0;
-    bool singly = on_conflict >= KEY_REPLACE;
     struct claim_ref *replaced = singly ? mem_zero(n, sizeof *replaced) : NULL, *end = replaced;
 
     *ret_kept = 0;
@@ -451,10 +451,10 @@ static int add_all(struct db *db, const struct task_new *t, size_t n,
     most = MIN(most, SQL_STATEMENT_BYTES) - sizeof TASK_NEW_KEEP;
     for (; rc == 0 && at < n; at += rows) {
         rows = 1;
-        rc = singly ? blame(db, &t[at], rows, token, on_conflict, &end, &bad, err)
+        rc = singly ? blame(db, &t[at], rows, token, on_conflict, &end, ret_kept, &bad, err)
                     : insert_some(db, &t[at], n - at, token, on_conflict, most, &rows, ret_kept,
                                   &bad, err);
-        if (rc == ERR_DUPLICATE || rc == ERR_DATA)
+        if (rc == ERR_DUPLICATE || rc == ERR_DATA || (rc == ERR_LOCKED && singly))
             *ret_bad = at + bad;
     }
     if (rc == 0 && end > replaced)
@@ -466,8 +466,8 @@ out:
 }
 
 static int add_many_tried(struct db *db, const struct task_new *t, size_t n,
-                          enum key_conflict on_conflict, size_t *ret_kept, size_t *ret_bad,
-                          struct err *err)
+                          enum key_conflict on_conflict, bool singly, size_t *ret_kept,
+                          size_t *ret_bad, struct err *err)
 {
     struct add_token token;
     struct task_added any;
@@ -478,7 +478,7 @@ static int add_many_tried(struct db *db, const struct task_new *t, size_t n,
     for (int tries = 0; tries < ADD_TRIES; tries++) {
         int rc = begin_try(db, &token, err);
         if (rc == 0)
-            rc = add_all(db, t, n, token.bytes, on_conflict, ret_kept, ret_bad, err);
+            rc = add_all(db, t, n, token.bytes, on_conflict, singly, ret_kept, ret_bad, err);
         if (rc != ERR_LOST)
             return rc;
         rc = find_added(db, &token, &any, err);
@@ -491,10 +491,18 @@ static int add_many_tried(struct db *db, const struct task_new *t, size_t n,
 int task_add_many(struct db *db, const struct task_new *t, size_t n, enum key_conflict on_conflict,
                   size_t *ret_kept, size_t *ret_bad, struct err *err)
 {
+    bool singly = on_conflict >= KEY_REPLACE, again;
     int rc;
 
-    do
-        rc = add_many_tried(db, t, n, on_conflict, ret_kept, ret_bad, err);
-    while (rc == ERR_UNAVAILABLE && db_connect_again(db, rc, err));
+    do {
+        rc = add_many_tried(db, t, n, on_conflict, singly, ret_kept, ret_bad, err);
+        again = rc == ERR_UNAVAILABLE && db_connect_again(db, rc, err);
+        if (rc == ERR_LOCKED && !singly) { /* which one is it? */
+            singly = true;
+            again = db_session_wait_not(db, err) == 0;
+        }
+    } while (again);
+    if (singly && on_conflict < KEY_REPLACE)
+        db_session_wait(db);
     return rc;
 }

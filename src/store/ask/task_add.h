@@ -37,9 +37,9 @@ int task_add(struct db *db, const struct task_new *t, enum key_conflict on_confl
 
 #define TASK_CHUNK_ROWS 4000 /* how many tasks a bulk add puts into one transaction */
 /* Adds n tasks in one transaction: all or none. *ret_kept is the number of those not added because
- * a live task has their key (KEY_KEEP). If a single row causes an error, *ret_bad is its index,
- * else SIZE_MAX. ERR_LOST: as above, for all of them. From KEY_REPLACE on it works row by row
- * inside the transaction. Statements have at most about 1 MB. */
+ * a live task has their key (KEY_KEEP). If a single row causes an error, or is locked, *ret_bad is
+ * its index, else SIZE_MAX. ERR_LOST: as above, for all of them. From KEY_REPLACE on it works row
+ * by row inside the transaction. Statements have at most about 1 MB. */
 int task_add_many(struct db *db, const struct task_new *t, size_t n, enum key_conflict on_conflict,
                   size_t *ret_kept, size_t *ret_bad, struct err *err)
     __attribute__((warn_unused_result));
