@@ -35,7 +35,8 @@
 #define OUTAGE_REST_US INT64_C(10000000)
 /* A lease that is listed has ended, or is ahead of now by the longest lease and a minute. */
 #define AHEAD_LEAST_MS INT64_C(30000)
-/* A tag without handler here is left this long to pollers that have one, but not for ever. */
+/* A tag without handler here is left this long to pollers that have one, and know on_failed, but
+ * not for ever. */
 #define UNHANDLED_GRACE_MS INT64_C(300000)
 /* Finished tasks are deleted in small steps, so that no lock is held for long, and claims have
  * their turn after SWEEP_STEPS of them. */
@@ -328,6 +329,7 @@ static int expire_pending(struct upkeep *u, bool *more, struct err *err)
         const struct handler *h = tags_handler(u->tags, t);
         const struct claim_ask ask = {.tag = t->name,
                                       .expires_ms = h ? h->expires_ms : 0,
+                                      .expired_ms = h ? 0 : UNHANDLED_GRACE_MS,
                                       .on_failed = h ? h->on_failed : NULL,
                                       .row_us = look_tag_row_us(&t->look)};
         struct rows_faults faults = {0};

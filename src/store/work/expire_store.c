@@ -9,6 +9,7 @@
 #include "store/row/sql.h"
 #include "store/work/follow_up.h"
 
+#include <inttypes.h>
 #include <sys/param.h>
 
 #define SEEN_COLUMNS(X) CLAIM_REF_COLUMNS(X) X(SEEN_DUE, "expected_time") X(SEEN_SIZE, "body_size")
@@ -52,8 +53,9 @@ static int find_expired(struct expiring *x, size_t rows, const struct peek_floor
     buf_printf(&sql, "SELECT %s, ", COLUMNS_SELECT(SEEN_COLUMNS));
     sql_put_expires(&sql, "", x->ask->expires_ms);
     buf_printf(&sql,
-               " <= UTC_TIMESTAMP(3) FROM dq_task c FORCE INDEX (due) WHERE status = %d AND tag = ",
-               TASK_PENDING);
+               " <= UTC_TIMESTAMP(3) - INTERVAL %" PRId64 " MICROSECOND"
+               " FROM dq_task c FORCE INDEX (due) WHERE status = %d AND tag = ",
+               x->ask->expired_ms * 1000, TASK_PENDING);
     sql_put_tag(&sql, x->ask->tag);
     buf_str(&sql, " AND expected_time <= UTC_TIMESTAMP(3)");
     peek_store_put_floor(&sql, floor);
