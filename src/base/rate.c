@@ -109,6 +109,19 @@ int rate_set_burst(struct rate *r, int64_t burst, struct err *err)
     return 0;
 }
 
+int rate_check(const struct rate *r, struct err *err)
+{
+    struct rate copy = *r;
+
+    if (r->count < 1 || r->count > RATE_COUNT_MAX || r->period_ms < 1 ||
+        r->period_ms > PERIOD_MAX_MS)
+        return err_set(err, ERR_DATA,
+                       "rate of %" PRIu32 " in %" PRId64 " ms: counts go from 1 to %d, "
+                       "periods from 1 ms to 31 d",
+                       r->count, r->period_ms, RATE_COUNT_MAX);
+    return rate_set_burst(&copy, r->burst, err);
+}
+
 void rate_put(struct buf *b, const struct rate *r)
 {
     char text[WHEN_TEXT_SIZE];

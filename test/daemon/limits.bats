@@ -173,3 +173,17 @@ END
     sql 'DROP TRIGGER dq_refuses'
     dq -q pause pay # it would go on
 }
+
+@test 'a rate that somebody broke in the table stops its own tag, with the reason, and nothing else' {
+    two_tags
+    dq -q limit stripe --rate 20/s
+    sql "UPDATE dq_limit SET rate_period = 0 WHERE name = 'stripe'"
+    id=$(dq -q add pay)
+    dqd_start --resident
+    dq -q add other
+    wait_until is "tag = 'other' AND status = 1" 1
+    is "tag = 'pay' AND status = 0" 1
+    [[ $(dq why "$id") == *'rate of 20 in 0 ms: counts go from 1 to 1000000, periods from 1 ms to 31 d'* ]]
+    dq -q limit stripe --rate 20/s
+    wait_until is "tag = 'pay' AND status = 1" 1
+}

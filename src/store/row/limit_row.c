@@ -9,6 +9,7 @@
 
 #include <inttypes.h>
 #include <stdlib.h>
+#include <sys/param.h>
 
 static char *text_or_null(const struct db_rows *r, unsigned col)
 {
@@ -48,17 +49,21 @@ void limit_row_put_select(struct buf *sql, const char *more)
                more ? more : "NULL");
 }
 
-/* Hours that this host cannot read, because it does not know their zone, let nothing start here. */
-static void read_hours(struct limit_row *l)
+/* What this host cannot read, such as hours of a zone that it does not know, lets nothing start
+ * here. */
+static void read_strict(struct limit_row *l)
 {
+    struct rate *rate = &l->limit.rate;
     struct err err;
+    int rc = 0;
 
-    if (!l->hours_text)
+    if (rate->count && (rc = rate_check(rate, &err)))
+        *rate = (struct rate){0};
+    if (!rc && l->hours_text)
+        rc = hours_parse(l->hours_text, NULL, &l->hours, &err);
+    l->limit.hours = l->hours;
+    if (!rc)
         return;
-    if (hours_parse(l->hours_text, NULL, &l->hours, &err) == 0) {
-        l->limit.hours = l->hours;
-        return;
-    }
     l->bad = mem_strdup(err.text);
     l->limit.held_until_at = INT64_MAX;
     l->limit.hold_reason = l->bad;
@@ -72,7 +77,8 @@ void limit_row_read(const struct db_rows *r, struct limit_row *l)
         l->limit.paused_until_at = INT64_MAX;
     l->limit.reason = l->pause_reason;
     l->limit.hold_reason = l->hold_reason;
-    read_hours(l);
+    l->now_at = MAX(l->now_at, 0);
+    read_strict(l);
 }
 
 uint64_t limit_row_more(const struct db_rows *r)

@@ -14,7 +14,7 @@ struct limit_row {
     char *paused_by, *pause_reason, *hold_reason;
     char *hours_text;
     struct hours *hours;
-    char *bad; /* why its hours cannot be read: it counts as closed; NULL: they can */
+    char *bad; /* why its rate or hours cannot be read: it counts as closed; NULL: they can */
     bool is_pattern;
     bool is_strict; /* it says more than a pause */
     int64_t update_at;
