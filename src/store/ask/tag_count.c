@@ -150,13 +150,13 @@ static bool in_a_hurry(const struct counting *w)
     return w->how->most_ms > 0 && w->how->most_ms < TAG_COUNT_MS;
 }
 
-/* Entries that can be counted in a time, at the speed so far. */
+/* Entries that can be counted in a time, at the speed so far. None in one that is over. */
 static uint64_t entries_in(const struct counting *w, int64_t ms)
 {
     int64_t elapsed = MAX(when_steady() - w->begun_at, 1);
+    double speed = w->read < LEAST_ENTRIES / 2 ? ENTRIES_A_MS : (double)w->read / (double)elapsed;
 
-    return w->read < LEAST_ENTRIES / 2 ? (uint64_t)ms * ENTRIES_A_MS
-                                       : (uint64_t)((double)w->read * (double)ms / (double)elapsed);
+    return (uint64_t)MIN(speed * (double)MAX(ms, 0), 1e18);
 }
 
 /* Ten pages have fewer entries than the result, and twice the number, to which MySQL doubles it, is

@@ -140,6 +140,8 @@ static int insert_one(struct db *db, const struct task_new *t,
         db_statement_cut(&st, len, 0);
         rc = exec_insert(db, &st, t, ret, err);
     }
+    if (rc == 0)
+        rc = err_set(err, ERR_LOST, "the server returned no row for a task that it stored");
     db_statement_done(&st);
     return rc;
 }
