@@ -33,7 +33,7 @@ int rate_parse(const char *text, struct rate *ret, struct err *err)
  */
 int rate_set_burst(struct rate *r, int64_t burst, struct err *err)
     __attribute__((warn_unused_result));
-/* Of one that somebody else may have written: ERR_DATA, if the functions below do not hold for it. */
+/* Of one that others may have written: ERR_DATA, if the functions below do not hold for it. */
 int rate_check(const struct rate *r, struct err *err) __attribute__((warn_unused_result));
 void rate_put(struct buf *b, const struct rate *r); /* the same text, without the burst */
 
