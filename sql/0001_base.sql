@@ -111,6 +111,7 @@ CREATE TABLE IF NOT EXISTS dq_poller (
   handlers_file mediumtext CHARACTER SET utf8mb4 COLLATE utf8mb4_bin NULL COMMENT 'path of the handlers file',
   tags mediumtext CHARACTER SET utf8mb4 COLLATE utf8mb4_bin NULL COMMENT 'globs of --tag, one a line; NULL: all tags',
   next_pass datetime(3) NULL COMMENT 'a pass that has ended: the next one is expected before',
+  tzdata varchar(16) CHARACTER SET ascii COLLATE ascii_bin NOT NULL DEFAULT '' COMMENT 'version of the time zones of its host; empty: not known',
   clock_ahead bigint NULL COMMENT 'ms by which the clock of its host is ahead of that of the server; NULL: not known yet',
   PRIMARY KEY (token)
 ) ENGINE=InnoDB COMMENT='dq: live processes of dqd';

@@ -15,6 +15,7 @@
 #include "store/work/lease_store.h"
 #include "store/work/retention_store.h"
 #include "store/work/slot_record.h"
+#include "store/work/slot_store.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
@@ -43,6 +44,7 @@
 #define SWEEP_STEP 500
 #define SWEEP_STEPS 20
 #define SWEEP_AGAIN_US INT64_C(1000000)
+#define RENEW_US INT64_C(3600000000)
 
 void upkeep_init(struct upkeep *u, const struct context *ctx, struct look *look,
                  struct tag_set *tags, const struct settle_results *results, struct minute *minute)
@@ -366,12 +368,25 @@ static int expire_slots(struct upkeep *u, bool *more, struct err *err)
     return rc;
 }
 
+/* Seldom: it reads all of them. */
+static int renew_slots(struct upkeep *u, bool *more, struct err *err)
+{
+    bool others = false;
+
+    if (u->ctx->next_slot_at == TASK_TIME_NONE || when_steady_us() < u->renew_us)
+        return 0;
+    int rc = slot_store_renew(u->ctx->db, &others, err);
+    u->renew_us = others ? 0 : when_steady_us() + RENEW_US;
+    *more |= others;
+    return rc;
+}
+
 /* A part that fails does not keep the others from their turn. */
 int upkeep_retention(struct upkeep *u, struct err *err)
 {
     static int (*const parts[])(struct upkeep *, bool *, struct err *) = {
-        expire_done,   expire_failed,  expire_cancelled, expire_counts,
-        expire_events, expire_pending, expire_outputs,   expire_slots};
+        expire_done,    expire_failed,  expire_cancelled, expire_counts, expire_events,
+        expire_pending, expire_outputs, expire_slots,     renew_slots};
     int64_t began_us = when_steady_us(), now_us;
     bool more = false;
     int failed = 0;

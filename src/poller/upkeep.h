@@ -21,8 +21,8 @@ struct upkeep {
     struct tag_set *tags;
     const struct settle_results *results;
     struct minute *minute;
-    int64_t reap_us, retention_us; /* when that is due */
-    int64_t reap_cost_us;          /* of the last look for ended leases */
+    int64_t reap_us, retention_us, renew_us; /* when that is due */
+    int64_t reap_cost_us;                    /* of the last look for ended leases */
     /* the next look for ended leases begins behind this tag; NULL: with the first */
     char *after;
     struct aside aside; /* tasks that could not be taken back */

@@ -267,6 +267,97 @@ refused()
     dq check --schedules a
 }
 
+@test 'every act on a schedule is an event, with who' {
+    fake_dqd t
+    sql 'DELETE FROM dq_event'
+    acted() # COMMAND ARGUMENT...: the event names the login and the schedule, or the file
+    {
+        dq -q schedule "$@" >/dev/null
+        [ "$(dq events -o json --event "schedule $1" | jq -r '.[-1] | [.who, .event, .detail] | @tsv' |
+            sed 's/ -.*//')" = "$(id -un)@$(hostname)"$'\t'"schedule $1"$'\t'"$2" ] ||
+            { dq events; return 1; }
+    }
+    acted set a t --every 1h
+    acted pause a
+    acted resume a
+    acted run-now a
+    acted backfill a --from "$(date -u -d '-3 hours' +%FT%TZ)" --to "$(date -u -d '-1 hour' +%FT%TZ)"
+    echo 'b t --every 1h' >file
+    acted apply file
+    echo '7 7 * * * true' >tab
+    acted import-crontab tab
+    acted delete a
+}
+
+@test 'why explains a schedule' {
+    set_ a t --every 1h
+    dq why a | sed -n 's/ at .*//; s/ slot is .*/ slot is/; p' >out
+    printf '%s\n' 'schedule a, t, every 1h, counted from 1970-01-01T00:00:00+00:00' 'it waits because' \
+        '  no dqd is alive' '  its next slot is' 'what helps' '  dq schedule run-now a' | diff - out
+    fake_dqd other
+    dq -q schedule pause a --reason 'too much'
+    [ "$(dq why a -o json | jq -c '[.schedule, .tag, [.causes[].cause], .remedies]')" = \
+        '["a","t",["paused","not_due"],["dq schedule resume a"]]' ]
+    [[ $(dq why a) == *': too much'* ]]
+    dq -q schedule resume a
+    [[ $(dq why a) == *'no dqd serves t, the tag of schedule a'* ]]
+    id=$(dq -q schedule run-now a)
+    dq why a | grep -Fx "  its last run, task $id, is pending"
+    dq why a | grep -Fx "  dq why $id"
+    sql 'UPDATE dq_schedule SET next_slot = NULL'
+    [[ $(dq why a) == *'it has no more slots'* ]]
+    run -1 dq why nosuch
+    [ "$output" = 'dq: why: schedule nosuch does not exist; dq schedule lists them' ]
+}
+
+@test 'metrics, doctor and top know schedules' {
+    fake_dqd t
+    dq stats -o prometheus | grep -Fx 'dq_schedules 0'
+    for i in {100..202}; do echo "s$i t --every 1h"; done >file
+    dq -q schedule apply file
+    set_ zz t --every 1h
+    sql 'INSERT INTO dq_slot (name, slot, decision, decide_time, start_time, result, error) VALUES
+             ("zz", "2026-11-23 07:00:00", 0, UTC_TIMESTAMP(), "2026-11-23 07:00:02.500", 2, "exit status 3");
+         INSERT INTO dq_slot (name, slot, slots, decision, decide_time) VALUES
+             ("zz", UTC_TIMESTAMP(), 7, 3, UTC_TIMESTAMP());
+         UPDATE dq_schedule SET last_slot = "2026-11-23 07:00:00", next_slot = "2099-01-01" WHERE name = "zz"'
+    dq stats -o prometheus | grep sched >out
+    promtool check metrics <out
+    printf '%s\n' 'dq_schedules 104' 'dq_schedules_alarmed 1' 'dq_schedule_alarm{schedule="zz"} 1' \
+        'dq_schedule_alarm{schedule="s101"} 0' 'dq_schedule_next_timestamp_seconds{schedule="zz"} 4070908800.000' \
+        'dq_schedule_late_seconds{schedule="zz"} 2.500' 'dq_schedule_missed{schedule="zz"} 7' >want
+    [ "$(grep -cFxf want out)" -eq 7 ]
+    [ "$(grep -c '^dq_schedule_missed' out)" -eq 100 ]
+    run -1 --separate-stderr dq doctor -o json
+    jq -r '.[] | select(.check == "schedules") | .text' <<<"$output" >out
+    [ "$(cat out)" = 'the last run of zz failed: exit status 3' ]
+    sql 'DELETE FROM dq_slot; UPDATE dq_poller SET tzdata = "1999a"'
+    run -1 --separate-stderr dq doctor -o json
+    [[ $(jq -r '.[] | select(.check == "schedules") | .text' <<<"$output") == \
+        'vm has the time zones of 1999a, another host those of '*': update tzdata there' ]]
+    sql 'DELETE FROM dq_schedule WHERE name <> "zz";
+         UPDATE dq_schedule SET next_slot = UTC_TIMESTAMP(3) + INTERVAL 1 HOUR'
+    printf '%s\n' 'wait next zz in 59m' 'key q' | TERM=xterm "$DQ_TOP/test/lib/terminal" 160x24 "$DQ_BIN/dq" top >out
+}
+
+@test 'a forecast has the slots to come, but not those of pauses' {
+    fake_dqd t u
+    set_ a t --every 10m
+    set_ b t --cron '*/2 * * * *' --zone UTC
+    set_ c u --every 1h
+    set_ d t --gap 1m
+    set_ e t --every 1s
+    set_ p t --every 1m
+    dq -q schedule pause p e
+    of() { dq forecast --for 10h "$@" -o json | jq -c '.[3:9] | [.[].tasks] | unique'; }
+    [ "$(of)" = '[37]' ]
+    [ "$(of -t t)" = '[36]' ]
+    [ "$(dq forecast --for 1h -t u -o json | jq '[.[].tasks] | add')" = 1 ]
+    # more slots than are looked at
+    dq -q schedule resume e
+    [ "$(dq forecast --for 99h -t t -o json | jq -c '[.[3,90] | .tasks, .sampled]')" = '[3636,false,3636,true]' ]
+}
+
 @test 'import-crontab makes schedules and handlers of a crontab, and reports each line' {
     cat >tab <<'END'
 SHELL=/bin/bash

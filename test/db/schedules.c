@@ -156,20 +156,20 @@ static void the_slots_of_a_pause_are_not_caught_up(void **state)
     struct schedule s = every(name, hourly);
     (void)state;
 
-    assert_int_equal(schedule_store_pause(db, name, NULL, &act, &err), ERR_NOT_FOUND);
+    assert_int_equal(schedule_store_pause(db, name, true, NULL, &act, &err), ERR_NOT_FOUND);
     assert_non_null(strstr(err.text, "schedule backup does not exist"));
     change(&s, NULL);
     run(db, "DELETE FROM dq_event");
-    assert_int_equal(ok(schedule_store_pause(db, name, "holiday", &act, &err)), 1);
-    assert_int_equal(ok(schedule_store_pause(db, name, NULL, &act, &err)), 0);
+    assert_int_equal(ok(schedule_store_pause(db, name, true, "holiday", &act, &err)), 1);
+    assert_int_equal(ok(schedule_store_pause(db, name, true, NULL, &act, &err)), 0);
     schedule_row_done(&found);
     ok(schedule_store_find(db, name, &found, &err));
     assert_string_equal(found.pause_reason, "holiday");
     assert_in_range(now() - found.paused_at, 0, WHEN_MINUTE);
     run(db, "UPDATE dq_schedule SET next_slot = next_slot - INTERVAL 5 HOUR");
     run(db, "DELETE FROM dq_event");
-    assert_int_equal(ok(schedule_store_resume(db, name, &act, &err)), 1);
-    assert_int_equal(ok(schedule_store_resume(db, name, &act, &err)), 0);
+    assert_int_equal(ok(schedule_store_pause(db, name, false, NULL, &act, &err)), 1);
+    assert_int_equal(ok(schedule_store_pause(db, name, false, NULL, &act, &err)), 0);
     schedule_row_done(&found);
     ok(schedule_store_find(db, name, &found, &err));
     assert_true(found.paused_at == TASK_TIME_NONE && !found.paused_by && !found.pause_reason);

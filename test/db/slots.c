@@ -220,6 +220,83 @@ static void many_that_cannot_be_read_here_do_not_keep_it_from_others(void **stat
     assert_true(done.look_at != TASK_TIME_NONE);
 }
 
+static char zones_dir[] = "/tmp/dq-zones-XXXXXX";
+
+/* A directory of zones with one, Zone/One. */
+static void make_zones(const char *name, const char *zone)
+{
+    char command[512];
+
+    snprintf(command, sizeof command,
+             "cd %s && mkdir -p %s/Zone && cp /usr/share/zoneinfo/%s %s/Zone/One && echo '# version %s' >%s/tzdata.zi",
+             zones_dir, name, zone, name, name, name);
+    assert_int_equal(system(command), 0);
+}
+
+static void use_zones(const char *name)
+{
+    char path[512];
+
+    snprintf(path, sizeof path, "%s/%s", zones_dir, name);
+    setenv("TZDIR", path, 1);
+}
+
+static int zones_end(void **state)
+{
+    char command[512];
+
+    (void)state;
+    unsetenv("TZDIR");
+    snprintf(command, sizeof command, "rm -rf %s", zones_dir);
+    return system(command);
+}
+
+/* Noon is 04:00 by the older zones, 03:00 by the newer ones. */
+static void the_newest_time_zones_count(void **state)
+{
+    struct schedule s = {.name = (char[]){"noon"},
+                         .tag = (char[]){"t"},
+                         .expression = (char[]){"0 12 * * *"},
+                         .zone = (char[]){"Zone/One"},
+                         .from_at = TASK_TIME_NONE,
+                         .to_at = TASK_TIME_NONE};
+    struct schedule_change change = {.set = &s};
+    const struct event_act act = {.actor = "a", .verb = "schedule set"};
+    bool more;
+    size_t bad;
+    (void)state;
+    assert_non_null(mkdtemp(zones_dir));
+    make_zones("2020a", "Asia/Shanghai");
+    make_zones("2020b", "Asia/Tokyo");
+    use_zones("2020a");
+    ok(schedule_store_change(db, &change, 1, &act, &bad, &err));
+    one("dq_schedule WHERE HOUR(next_slot) = 4 AND zone_version = '2020a'");
+    ok(slot_store_renew(db, &more, &err));
+    one("dq_schedule WHERE version = 1");
+    /* only slots that are not reached move */
+    use_zones("2020b");
+    run(db, "UPDATE dq_schedule SET next_slot = UTC_TIMESTAMP(3)");
+    ok(slot_store_renew(db, &more, &err));
+    one("dq_schedule WHERE version = 1");
+    run(db, "UPDATE dq_schedule SET next_slot = UTC_TIMESTAMP(3) + INTERVAL 1 HOUR");
+    ok(slot_store_renew(db, &more, &err));
+    one("dq_schedule WHERE HOUR(next_slot) = 3 AND MINUTE(next_slot) = 0 AND zone_version = '2020b' AND version = 2");
+    /* a host with older ones leaves the slot to others for a while */
+    use_zones("2020a");
+    run(db, "UPDATE dq_schedule SET next_slot = UTC_TIMESTAMP(3)");
+    struct slot_store_done done = decide(db);
+    assert_int_equal(done.decided, 0);
+    assert_true(done.look_at > 0);
+    use_zones("2020b");
+    assert_int_equal(decide(db).decided, 1);
+    one("dq_schedule WHERE HOUR(next_slot) = 3 AND zone_version = '2020b'");
+    run(db, "UPDATE dq_schedule SET next_slot = UTC_TIMESTAMP(3) - INTERVAL 6 SECOND, overlap = 2");
+    use_zones("2020a");
+    assert_int_equal(decide(db).decided, 1);
+    one("dq_schedule WHERE HOUR(next_slot) = 4 AND zone_version = '2020a'");
+    schedule_store_change_done(&change, 1);
+}
+
 static void a_locked_schedule_is_left_for_later(void **state)
 {
     struct db *other = harness_db();
@@ -428,6 +505,7 @@ int main(void)
         cmocka_unit_test_setup(a_task_that_is_refused_costs_its_own_slot, harness_setup),
         cmocka_unit_test_setup(many_that_cannot_be_read_here_do_not_keep_it_from_others,
                                harness_setup),
+        cmocka_unit_test_setup_teardown(the_newest_time_zones_count, harness_setup, zones_end),
         cmocka_unit_test_setup(a_locked_schedule_is_left_for_later, harness_setup),
         cmocka_unit_test_setup(a_timetable_that_cannot_be_read_does_not_keep_others, harness_setup),
         cmocka_unit_test_setup(a_lost_answer_does_not_decide_twice, harness_setup),

@@ -51,6 +51,6 @@ doctor_check doctor_server_connection, doctor_server_durability, doctor_server_i
     doctor_server_packet, doctor_server_clock, doctor_server_transactions, doctor_server_rights;
 /* of the tables, the dqds that use them, and what these serve */
 doctor_check doctor_queue_schema, doctor_queue_procedures, doctor_queue_plans, doctor_queue_rows,
-    doctor_queue_dqds, doctor_queue_tags, doctor_queue_starts;
+    doctor_queue_dqds, doctor_queue_tags, doctor_queue_starts, doctor_queue_schedules;
 
 #endif

@@ -6,6 +6,7 @@
 #include "base/mem.h"
 #include "base/when.h"
 #include "cli/judge/fleet.h"
+#include "cli/judge/schedules.h"
 #include "store/ask/health_store.h"
 #include "store/ask/lock_store.h"
 #include "store/ask/why_store.h"
@@ -296,5 +297,48 @@ int doctor_queue_starts(struct doctor *d, struct doctor_finding *f, struct err *
         }
     }
     doctor_find(f, DOCTOR_OK, "no tag rests, is refused or slow");
+    return 0;
+}
+
+/* Of those that compute slots. */
+static void check_time_zones(const struct fleet *fleet, const char *newest,
+                             struct doctor_finding *f)
+{
+    for (size_t i = 0; i < fleet->count; i++) {
+        const struct poller_info *p = &fleet->dqds[i];
+        if (p->alive && *p->tzdata && strcmp(p->tzdata, newest) < 0)
+            doctor_find(
+                f, DOCTOR_WARN,
+                "%s has the time zones of %s, another host those of %s: update tzdata there",
+                p->host, p->tzdata, newest);
+    }
+}
+
+int doctor_queue_schedules(struct doctor *d, struct doctor_finding *f, struct err *err)
+{
+    LOCAL_BY(fleet_done) struct fleet fleet = {0};
+    const char *newest = timetable_zone_version();
+    struct schedule *all;
+    size_t count, named = 0;
+    int64_t now_at;
+
+    if (fleet_load(d->c->db, &fleet, err) < 0 ||
+        schedule_store_list(d->c->db, &(struct schedule_filter){0}, &all, &count, &now_at, err) < 0)
+        return err->code;
+    for (size_t i = 0; i < count; i++) {
+        BUF_LOCAL struct buf why = BUF_INIT;
+        if (schedules_put_alarm(&why, &all[i], &fleet, now_at) && named++ < TAGS_NAMED)
+            doctor_find(f, DOCTOR_WARN, "%s", why.data);
+    }
+    if (named > TAGS_NAMED)
+        doctor_find(f, DOCTOR_WARN, "%zu more have an alarm: dq check --schedules '*'",
+                    named - TAGS_NAMED);
+    for (size_t i = 0; i < fleet.count; i++)
+        if (fleet.dqds[i].alive && strcmp(fleet.dqds[i].tzdata, newest) > 0)
+            newest = fleet.dqds[i].tzdata;
+    if (count)
+        check_time_zones(&fleet, newest, f);
+    doctor_find(f, DOCTOR_OK, "%zu, none has an alarm", count);
+    schedule_row_free(all, count);
     return 0;
 }

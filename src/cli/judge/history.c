@@ -51,9 +51,39 @@ void history_done(struct history *h)
 
 /* The first ones are no acts. */
 static const char *const names[] = {
-    "started",  "done",     "expired", "failed", "added",      "cancelled", "dqd-start", "dqd-end",
-    "dqd-lost", "dqd-back", "cancel",  "retry",  "reschedule", "run-now",   "delete",    "purge",
-    "replace",  "again",    "import",  "pause",  "resume",     "init",
+    "started",
+    "done",
+    "expired",
+    "failed",
+    "added",
+    "cancelled",
+    "dqd-start",
+    "dqd-end",
+    "dqd-lost",
+    "dqd-back",
+    "cancel",
+    "retry",
+    "reschedule",
+    "run-now",
+    "delete",
+    "purge",
+    "replace",
+    "again",
+    "import",
+    "pause",
+    "resume",
+    "init",
+    "quiet",
+    "unquiet",
+    "limit",
+    "schedule set",
+    "schedule pause",
+    "schedule resume",
+    "schedule run-now",
+    "schedule backfill",
+    "schedule delete",
+    "schedule apply",
+    "schedule import-crontab",
 };
 #define NAME_COUNT (sizeof names / sizeof names[0])
 #define FIRST_ACT 10
@@ -289,8 +319,7 @@ int history_read(struct db *db, const struct history_ask *ask, struct history *r
         rc = failure_list(db, &lately, take_failure, &w, &failures_at, err);
     end_minute(&w);
     if (rc == 0 && !ask->who_glob &&
-        (wants(ask, "started") || wants(ask, "done") ||
-         wants(ask, "expired")))
+        (wants(ask, "started") || wants(ask, "done") || wants(ask, "expired")))
         rc = read_minutes(db, &w, err);
     history_keep(ret, ask);
     if (ret->count)

@@ -3,8 +3,11 @@
  */
 #include "cli/judge/schedules.h"
 
+#include "base/mem.h"
 #include "base/when.h"
 
+#include <inttypes.h>
+#include <stdlib.h>
 #include <sys/param.h>
 
 #define ALARM_LEAST_MS (5 * WHEN_MINUTE)
@@ -24,7 +27,8 @@ static bool first_slot(const struct schedule *s, const struct timetable *t, int6
     return true;
 }
 
-bool schedules_put_alarm(struct buf *b, const struct schedule *s, int64_t now_at)
+bool schedules_put_alarm(struct buf *b, const struct schedule *s, const struct fleet *fleet,
+                         int64_t now_at)
 {
     char ago[WHEN_TEXT_SIZE], slot[WHEN_TEXT_SIZE];
     struct err none;
@@ -53,5 +57,45 @@ bool schedules_put_alarm(struct buf *b, const struct schedule *s, int64_t now_at
     if (over)
         buf_printf(b, "%s has not succeeded since its slot of %s, %s ago", s->name,
                    when_format_local(slot, at), when_format_rough(ago, now_at - at));
-    return over;
+    else if (fleet->alive && fleet_serves(fleet, s->tag, NULL) == FLEET_SERVES_NOT)
+        buf_printf(b, "no dqd serves %s, the tag of schedule %s", s->tag, s->name);
+    return b->len > 0;
+}
+
+void schedules_why(const struct schedule *s, const struct fleet *fleet, int64_t now_at,
+                   struct why *ret)
+{
+    const bool live = s->task_id && (s->status == TASK_PENDING || s->status == TASK_RUNNING);
+    char at[WHEN_TEXT_SIZE], in[WHEN_TEXT_SIZE];
+    BUF_LOCAL struct buf alarm = BUF_INIT;
+
+    *ret = (struct why){0};
+    if (s->paused_at != TASK_TIME_NONE) {
+        why_add(&ret->causes, "paused",
+                mem_printf("%s has paused it at %s%s%s", s->paused_by ? s->paused_by : "somebody",
+                           when_format_local(at, s->paused_at), s->pause_reason ? ": " : "",
+                           s->pause_reason ? s->pause_reason : ""));
+        why_add(&ret->remedies, NULL, mem_printf("dq schedule resume %s", s->name));
+    }
+    if (!fleet->alive)
+        why_add(&ret->causes, "no_dqd", mem_strdup("no dqd is alive"));
+    if (schedules_put_alarm(&alarm, s, fleet, now_at)) {
+        why_add(&ret->causes, "alarm", buf_take(&alarm));
+        why_add(&ret->remedies, NULL, mem_printf("dq schedule show %s", s->name));
+    }
+    if (live) {
+        why_add(&ret->causes, "overlap",
+                mem_printf("its last run, task %" PRIu64 ", is %s", s->task_id,
+                           task_status_name(s->status)));
+        why_add(&ret->remedies, NULL, mem_printf("dq why %" PRIu64, s->task_id));
+    }
+    if (s->next_at == TASK_TIME_NONE)
+        why_add(&ret->causes, "over", mem_strdup("it has no more slots"));
+    else
+        why_add(&ret->causes, "not_due",
+                mem_printf("its next slot is %s, %s%s", when_format_local(at, s->next_at),
+                           s->next_at > now_at ? "in " : "due for ",
+                           when_format_rough(in, llabs(s->next_at - now_at))));
+    if (s->next_at != TASK_TIME_NONE && s->paused_at == TASK_TIME_NONE && !live)
+        why_add(&ret->remedies, NULL, mem_printf("dq schedule run-now %s", s->name));
 }

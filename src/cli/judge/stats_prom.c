@@ -6,6 +6,7 @@
 
 #include "base/mem.h"
 #include "base/prom.h"
+#include "cli/judge/schedules.h"
 #include "cli/show/out.h"
 
 #include <stdlib.h>
@@ -123,7 +124,48 @@ static void put_dqds(struct buf *b, const struct fleet *fleet)
     prom_u64(b, "dq_slots_used", fleet->running, NULL);
 }
 
-void stats_prom_put(const struct stats *s, const struct fleet *fleet)
+static void put_schedules(struct buf *b, const struct schedule *all, size_t count,
+                          const struct fleet *fleet, int64_t now_at)
+{
+    MEM_LOCAL const struct schedule **order = mem_zero(count + 1, sizeof(struct schedule *));
+    size_t alarms = 0;
+    int64_t late_ms;
+
+    for (size_t i = 0; i < count; i++) {
+        BUF_LOCAL struct buf why = BUF_INIT;
+
+        order[i] = &all[i];
+        if (schedules_put_alarm(&why, &all[i], fleet, now_at)) {
+            order[i] = order[alarms];
+            order[alarms++] = &all[i];
+        }
+    }
+    const size_t shown = MIN(count, (size_t)STATS_PROM_TAGS);
+    prom_metric(b, "dq_schedules", "gauge", "Schedules.");
+    prom_u64(b, "dq_schedules", count, NULL);
+    prom_metric(b, "dq_schedules_alarmed", "gauge", "Schedules with an alarm.");
+    prom_u64(b, "dq_schedules_alarmed", alarms, NULL);
+    prom_metric(b, "dq_schedule_alarm", "gauge",
+                "Whether the last run failed, none succeeded in time, or no dqd serves the tag.");
+    for (size_t i = 0; i < shown; i++)
+        prom_u64(b, "dq_schedule_alarm", i < alarms, "schedule", order[i]->name, NULL);
+    prom_metric(b, "dq_schedule_next_timestamp_seconds", "gauge", "When the next slot is.");
+    for (size_t i = 0; i < shown; i++)
+        if (order[i]->next_at != TASK_TIME_NONE && order[i]->paused_at == TASK_TIME_NONE)
+            prom_seconds(b, "dq_schedule_next_timestamp_seconds", order[i]->next_at, "schedule",
+                         order[i]->name, NULL);
+    prom_metric(b, "dq_schedule_late_seconds", "gauge", "How late the last run started.");
+    for (size_t i = 0; i < shown; i++)
+        if (schedule_row_late(order[i], &late_ms))
+            prom_seconds(b, "dq_schedule_late_seconds", late_ms, "schedule", order[i]->name, NULL);
+    prom_metric(b, "dq_schedule_missed", "gauge",
+                "Slots of the last seven days that did not run, but for those of pauses.");
+    for (size_t i = 0; i < shown; i++)
+        prom_u64(b, "dq_schedule_missed", order[i]->missed_week, "schedule", order[i]->name, NULL);
+}
+
+void stats_prom_put(const struct stats *s, const struct fleet *fleet,
+                    const struct schedule *schedules, size_t schedule_count)
 {
     char no_tag[] = "";
     struct stats_tag rest = {.info = {.tag = no_tag, TAG_INFO_NONE}};
@@ -149,5 +191,6 @@ void stats_prom_put(const struct stats *s, const struct fleet *fleet)
     put_tasks(&b, s, order, shown);
     put_period(&b, s, order, shown);
     put_dqds(&b, fleet);
+    put_schedules(&b, schedules, schedule_count, fleet, s->now_at);
     out_take(&b);
 }

@@ -8,6 +8,7 @@
 #include "cli/judge/stats.h"
 #include "cli/judge/why_facts.h"
 #include "store/db/db_session.h"
+#include "store/fleet/schedule_row.h"
 
 #include <string.h>
 #include <sys/param.h>
@@ -137,6 +138,27 @@ static void add_tag(struct load *l, const struct stats_tag *counted, struct why_
     put_rates(counted, &to->done, &to->failed);
 }
 
+/* In a few words, at most three. */
+static int load_next(struct cmd_context *c, int64_t now_at, char **ret, struct err *err)
+{
+    struct schedule *all = NULL;
+    BUF_LOCAL struct buf b = BUF_INIT;
+    char in[WHEN_TEXT_SIZE];
+    size_t count = 0;
+    int rc = schedule_row_list(
+        c->db,
+        " WHERE c.next_slot > 0 AND c.paused_time IS NULL ORDER BY c.next_slot, c.name LIMIT 3",
+        false, false, &all, &count, err);
+
+    for (size_t i = 0; i < count; i++)
+        buf_printf(
+            &b, "%s%s in %s", i ? ", " : "", all[i].name,
+            when_format_rough(in, MAX(all[i].next_at - now_at, 0) / WHEN_SECOND * WHEN_SECOND));
+    schedule_row_free(all, count);
+    *ret = b.len ? buf_take(&b) : NULL;
+    return rc;
+}
+
 int top_load(struct cmd_context *c, const char *tag_glob, struct top_data *ret, struct err *err)
 {
     struct top_data d = {.count = 0};
@@ -159,6 +181,8 @@ int top_load(struct cmd_context *c, const char *tag_glob, struct top_data *ret, 
     l.now_at = s.now_at;
     if (rc == 0)
         rc = why_store_running(c->db, &l.running, &l.running_count, err);
+    if (rc == 0)
+        rc = load_next(c, s.now_at, &d.next, err);
     d.alive = fleet.alive;
     d.quiet = fleet.quiet;
     d.dqds = fleet.count;

@@ -53,7 +53,7 @@ const char *const why_names[] = {CAUSES(CAUSE_TEXT) NULL};
 #define FAR_TIMES 10
 #define FAR_MS WHEN_MINUTE
 
-static struct why_line *add(struct why_lines *l, const char *name, char *text)
+struct why_line *why_add(struct why_lines *l, const char *name, char *text)
 {
     l->items = mem_resize(l->items, l->count + 1, sizeof *l->items);
     l->items[l->count] = (struct why_line){.name = name, .text = text};
@@ -63,19 +63,19 @@ static struct why_line *add(struct why_lines *l, const char *name, char *text)
 /* text, brief: heap memory, which becomes w's. brief NULL: nothing to say in a list of tags. */
 static struct why_line *cause(struct why *w, int which, char *text, char *brief)
 {
-    struct why_line *l = add(&w->causes, why_names[which], text);
+    struct why_line *l = why_add(&w->causes, why_names[which], text);
     l->brief = brief;
     return l;
 }
 
 static void help(struct why *w, char *text)
 {
-    add(&w->remedies, NULL, text);
+    why_add(&w->remedies, NULL, text);
 }
 
 static void rule_out(struct why *w, char *text)
 {
-    add(&w->ruled_out, NULL, text);
+    why_add(&w->ruled_out, NULL, text);
 }
 
 static const char *plural(uint64_t n)

@@ -86,6 +86,8 @@ struct why_lines {
 struct why {
     struct why_lines causes, ruled_out, remedies;
 };
+/* text: heap memory, which becomes that of l. */
+struct why_line *why_add(struct why_lines *l, const char *name, char *text);
 void why_decide(const struct why_facts *f, struct why *ret);
 /* Nothing that is known holds it back. */
 bool why_is_open(const struct why *w);

@@ -52,13 +52,11 @@ OUT_GETTER(took)
         cell_set_duration(ret, SCHEDULE->finished_at - SCHEDULE->started_at);
 }
 
-/* Of the last attempt. */
 OUT_GETTER(late)
 {
-    if (SCHEDULE->started_at != TASK_TIME_NONE && SCHEDULE->last_at != TASK_TIME_NONE)
-        cell_set_duration(ret, MAX(SCHEDULE->started_at - SCHEDULE->last_at -
-                                       slot_offset_ms(SCHEDULE->name, SCHEDULE->spread_ms),
-                                   0));
+    int64_t ms;
+    if (schedule_row_late(SCHEDULE, &ms))
+        cell_set_duration(ret, ms);
 }
 
 OUT_GETTER(state)

@@ -29,6 +29,7 @@ void top_view_free(struct top_data *d)
         free(d->tags[i].why);
     }
     free(d->tags);
+    free(d->next);
     *d = (struct top_data){.count = 0};
 }
 
@@ -146,6 +147,10 @@ void top_view_summary(struct buf *b, const struct top_data *d, unsigned width)
     spark_line(&line, d->done_steps, TOP_VIEW_STEPS);
     buf_printf(&line, "   failed/s %s ", failed);
     spark_line(&line, d->failed_steps, TOP_VIEW_STEPS);
+    if (d->next) {
+        buf_str(&line, "   next ");
+        text_escape(&line, d->next, strlen(d->next), 0);
+    }
     put_line(b, &line, width);
 }
 

@@ -32,6 +32,7 @@ struct top_data {
     uint64_t done_steps[TOP_VIEW_STEPS], failed_steps[TOP_VIEW_STEPS];
     struct top_tag *tags;
     size_t count;
+    char *next; /* the schedules that come next: "nightly in 3m, feed in 7m"; NULL: there is none */
 };
 
 enum top_sort {

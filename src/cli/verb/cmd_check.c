@@ -263,14 +263,8 @@ static int check_schedules(struct cmd_context *c, const char *globs, const struc
         return rc;
     for (size_t i = 0; i < count; i++) {
         BUF_LOCAL struct buf why = BUF_INIT;
-        bool alarm = schedules_put_alarm(&why, &all[i], now_at);
 
-        if (!alarm && fleet->alive && all[i].paused_at == TASK_TIME_NONE &&
-            fleet_serves(fleet, all[i].tag, NULL) == FLEET_SERVES_NOT) {
-            alarm = true;
-            buf_printf(&why, "no dqd serves %s, the tag of schedule %s", all[i].tag, all[i].name);
-        }
-        if (alarm && named++ < TAGS_NAMED)
+        if (schedules_put_alarm(&why, &all[i], fleet, now_at) && named++ < TAGS_NAMED)
             add_problem(f, STATUS_CRITICAL, "%s", why.data);
     }
     if (named > TAGS_NAMED)

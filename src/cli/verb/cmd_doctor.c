@@ -36,6 +36,7 @@ static const struct check {
     {"dqd", DOCTOR_TABLES, doctor_queue_dqds},
     {"tags", DOCTOR_TABLES, doctor_queue_tags},
     {"starts", DOCTOR_TABLES, doctor_queue_starts},
+    {"schedules", DOCTOR_TABLES, doctor_queue_schedules},
     /* clang-format on */
 };
 

@@ -5,58 +5,46 @@
 #include "cli/many/act.h"
 #include "store/ask/schedule_store.h"
 
+#include "base/mem.h"
+
 struct change_values {
     const char *reason;
 };
 
-struct change {
-    struct cmd_context *c;
-    const char *name, *reason;
-    const struct event_act *act;
-};
+enum change { PAUSE, RESUME, DELETE };
 
-static int pause_one(const struct change *x, struct err *err)
+static int delete_one(struct db *db, const char *name, const struct event_act *act, struct err *err)
 {
-    return schedule_store_pause(x->c->db, x->name, x->reason, x->act, err);
-}
-
-static int resume_one(const struct change *x, struct err *err)
-{
-    return schedule_store_resume(x->c->db, x->name, x->act, err);
-}
-
-static int delete_one(const struct change *x, struct err *err)
-{
-    struct schedule_change change = {.name = x->name};
+    struct schedule_change change = {.name = name};
     size_t bad;
-    int rc = schedule_store_change(x->c->db, &change, 1, x->act, &bad, err);
+    int rc = schedule_store_change(db, &change, 1, act, &bad, err);
     if (rc == 0 && !change.existed)
-        rc = err_set(err, ERR_NOT_FOUND, "schedule %s does not exist", x->name);
+        rc = err_set(err, ERR_NOT_FOUND, "schedule %s does not exist", name);
     schedule_store_change_done(&change, 1);
     return rc < 0 ? rc : 1;
 }
 
 /* Each by itself: one that does not exist is reported, and the others are changed. */
-static int each(struct cmd_context *c, const char *reason,
-                int (*change_one)(const struct change *x, struct err *err), const char *done,
+static int each(struct cmd_context *c, enum change change, const char *reason, const char *done,
                 const char *before, struct err *err)
 {
     for (int i = 0; i < c->operand_count; i++) {
-        struct act act;
+        const char *name = c->operands[i];
+        LOCAL_BY(act_done) struct act act = {0};
         int tries = 0, rc;
         act_init(&act, c, NULL, 0);
-        act_about(&act, c->operands[i]);
-        const struct change x = {c, c->operands[i], reason, &act.event};
+        act_about(&act, name);
         do
-            rc = change_one(&x, err);
+            rc = change == DELETE
+                     ? delete_one(c->db, name, &act.event, err)
+                     : schedule_store_pause(c->db, name, change == PAUSE, reason, &act.event, err);
         while (cmd_again(rc, &tries));
-        act_done(&act);
         if (rc == ERR_NOT_FOUND)
             cmd_complain(c, "%s", err->text);
         else if (rc < 0)
             return rc;
         else
-            cmd_note(c, "%s %s", c->operands[i], rc ? done : before);
+            cmd_note(c, "%s %s", name, rc ? done : before);
     }
     return 0;
 }
@@ -65,7 +53,7 @@ static int run_pause(struct cmd_context *c, const void *values, struct err *err)
 {
     const struct change_values *v = values;
     return each(
-        c, v->reason, pause_one,
+        c, PAUSE, v->reason,
         "is paused: its slots are skipped, and not caught up. To resume: dq schedule resume",
         "was paused already", err);
 }
@@ -73,7 +61,7 @@ static int run_pause(struct cmd_context *c, const void *values, struct err *err)
 static int run_resume(struct cmd_context *c, const void *values __attribute__((unused)),
                       struct err *err)
 {
-    int rc = each(c, NULL, resume_one, "runs again, from its next slot on", "was not paused", err);
+    int rc = each(c, RESUME, NULL, "runs again, from its next slot on", "was not paused", err);
     if (rc == 0)
         cmd_wake_schedules(c);
     return rc;
@@ -82,7 +70,7 @@ static int run_resume(struct cmd_context *c, const void *values __attribute__((u
 static int run_delete(struct cmd_context *c, const void *values __attribute__((unused)),
                       struct err *err)
 {
-    return each(c, NULL, delete_one, "is deleted; tasks that it has added stay", "", err);
+    return each(c, DELETE, NULL, "is deleted; tasks that it has added stay", "", err);
 }
 
 static const struct cmd_option pause_options[] = {

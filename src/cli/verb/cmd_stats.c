@@ -216,6 +216,20 @@ static int put_steps(const struct cmd_context *c, const struct stats *s, struct 
     return out_end(out, 0);
 }
 
+static int put_prometheus(const struct cmd_context *c, const struct stats *s,
+                          const struct fleet *fleet, struct err *err)
+{
+    struct schedule *all = NULL;
+    size_t count = 0;
+    int64_t now_at;
+    int rc = schedule_store_list(c->db, &(struct schedule_filter){0}, &all, &count, &now_at, err);
+
+    if (rc == 0)
+        stats_prom_put(s, fleet, all, count);
+    schedule_row_free(all, count);
+    return rc;
+}
+
 static int write_page(struct cmd_context *c, const struct stats_values *v, const struct stats *s,
                       struct err *err)
 {
@@ -321,7 +335,7 @@ static int answer(struct cmd_context *c, const void *values,
     else if (c->style.format == OUT_PROMETHEUS && known < 0)
         return err_set(err, known, "%s", denied.text);
     else if (c->style.format == OUT_PROMETHEUS)
-        stats_prom_put(&s, &fleet);
+        rc = put_prometheus(c, &s, &fleet, err);
     else if (v->by >= 0)
         rc = put_steps(c, &s, err);
     else

@@ -4,9 +4,11 @@
  * It gathers a few facts by small looks; why.c decides.
  */
 #include "cli/judge/fleet.h"
+#include "cli/judge/schedules.h"
 #include "cli/judge/why_facts.h"
 #include "cli/line/named.h"
 #include "cli/line/verbs.h"
+#include "cli/many/schedule_words.h"
 #include "store/ask/task_get.h"
 
 #include "base/mem.h"
@@ -139,6 +141,13 @@ static void put_list(struct buf *b, const char *title, const struct why_lines *l
     buf_str(b, lines->count ? "\n" : "");
 }
 
+static void put_reasons(struct buf *b, bool waits, const struct why *w)
+{
+    put_lines(b, waits ? "it waits because" : "it does not wait", &w->causes);
+    put_list(b, "ruled out", &w->ruled_out);
+    put_lines(b, "what helps", &w->remedies);
+}
+
 static void put_table(struct buf *b, const struct why_facts *f, const struct why *w)
 {
     char text[WHEN_TEXT_SIZE];
@@ -150,9 +159,7 @@ static void put_table(struct buf *b, const struct why_facts *f, const struct why
         buf_printf(b, f->due_in_ms > 0 ? ", due in %s" : ", %s late",
                    when_format_rough(text, f->due_in_ms > 0 ? f->due_in_ms : f->late_ms));
     buf_chr(b, '\n');
-    put_lines(b, waits ? "it waits because" : "it does not wait", &w->causes);
-    put_list(b, "ruled out", &w->ruled_out);
-    put_lines(b, "what helps", &w->remedies);
+    put_reasons(b, waits, w);
 }
 
 static void put_texts(struct buf *b, const struct cell_style *style, const char *name,
@@ -179,6 +186,14 @@ static void put_texts(struct buf *b, const struct cell_style *style, const char 
     buf_chr(b, ']');
 }
 
+static void put_reasons_json(struct buf *b, const struct cell_style *style, const struct why *w)
+{
+    put_texts(b, style, "causes", &w->causes);
+    put_texts(b, style, "ruled_out", &w->ruled_out);
+    put_texts(b, style, "remedies", &w->remedies);
+    buf_str(b, "}\n");
+}
+
 static void put_json(struct buf *b, const struct cell_style *style, const struct why_facts *f,
                      const struct why *w)
 {
@@ -186,10 +201,7 @@ static void put_json(struct buf *b, const struct cell_style *style, const struct
     cell_put_json_text(b, style, "tag", f->tag);
     buf_chr(b, ',');
     cell_put_json_text(b, style, "status", task_status_name(f->status));
-    put_texts(b, style, "causes", &w->causes);
-    put_texts(b, style, "ruled_out", &w->ruled_out);
-    put_texts(b, style, "remedies", &w->remedies);
-    buf_str(b, "}\n");
+    put_reasons_json(b, style, w);
 }
 
 /* ---- the verb ---- */
@@ -218,6 +230,42 @@ static int explain(struct cmd_context *c, uint64_t id, struct err *err)
     return rc;
 }
 
+static int explain_schedule(struct cmd_context *c, const char *name, struct err *err)
+{
+    LOCAL_BY(schedule_row_done) struct schedule s = {0};
+    LOCAL_BY(fleet_done) struct fleet fleet = {0};
+    LOCAL_BY(why_done) struct why w = {0};
+    BUF_LOCAL struct buf b = BUF_INIT, sentence = BUF_INIT;
+    const struct cell_style *style = &c->style.cell;
+    int rc = schedule_store_find(c->db, name, &s, err);
+    if (rc == 0)
+        rc = fleet_load(c->db, &fleet, err);
+    if (rc == 0)
+        rc = cmd_now(c, &c->style.cell.now_at, err);
+    if (rc < 0)
+        return rc;
+    schedules_why(&s, &fleet, style->now_at, &w);
+    if (c->style.format == OUT_TABLE) {
+        schedule_words_put_sentence(&sentence, &s);
+        buf_str(&b, "schedule ");
+        put_escaped(&b, s.name);
+        buf_str(&b, ", ");
+        put_escaped(&b, s.tag);
+        buf_str(&b, ", ");
+        put_escaped(&b, sentence.data);
+        buf_chr(&b, '\n');
+        put_reasons(&b, true, &w);
+    } else {
+        buf_chr(&b, '{');
+        cell_put_json_text(&b, style, "schedule", s.name);
+        buf_chr(&b, ',');
+        cell_put_json_text(&b, style, "tag", s.tag);
+        put_reasons_json(&b, style, &w);
+    }
+    out_write(&b);
+    return 0;
+}
+
 static int run(struct cmd_context *c, const void *values, struct err *err)
 {
     const struct why_values *v = values;
@@ -225,7 +273,8 @@ static int run(struct cmd_context *c, const void *values, struct err *err)
     uint64_t id = 0;
     size_t count = 0;
     if (!v->tag && !v->key && !c->operand_count)
-        return err_set(err, ERR_USAGE, "give the id of a task, --tag with a tag, or --key");
+        return err_set(err, ERR_USAGE,
+                       "give the id of a task, the name of a schedule, --tag with a tag, or --key");
     if (v->tag && !v->key && !c->operand_count) {
         int rc = why_store_first(c->db, v->tag, &id, err);
         if (rc == 0) {
@@ -234,6 +283,8 @@ static int run(struct cmd_context *c, const void *values, struct err *err)
         }
         return rc < 0 ? rc : explain(c, id, err);
     }
+    if (c->operand_count && c->operands[0][strspn(c->operands[0], "0123456789")])
+        return explain_schedule(c, c->operands[0], err);
     int rc = named_ids(c, v->key, v->tag, false, &ids, &count, err);
     return rc == 0 ? explain(c, ids[0], err) : rc;
 }
@@ -247,8 +298,8 @@ static const struct cmd_option options[] = {
 const struct cmd cmd_why = {
     .name = "why",
     .group = "look",
-    .summary = "explain why a task does not run, and what helps",
-    .usage = "ID\n--tag TAG\n--key KEY [--tag TAG]",
+    .summary = "explain why a task or a schedule does not run, and what helps",
+    .usage = "ID\nSCHEDULE\n--tag TAG\n--key KEY [--tag TAG]",
     .details =
         "Prints every cause that holds, what was ruled out, and what helps, according to the "
         "live dqds on all hosts.",
@@ -258,6 +309,7 @@ const struct cmd cmd_why = {
     .reads_only = true,
     .formats = OUT_BIT(OUT_TABLE) | OUT_BIT(OUT_JSON) | OUT_BIT(OUT_NDJSON),
     .examples = "dq why 124700\n"
+                "dq why nightly\n"
                 "dq why -t slow.export -o json",
     .run = run,
 };

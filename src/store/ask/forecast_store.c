@@ -9,6 +9,7 @@
 #include "store/ask/tag_store.h"
 #include "store/db/columns.h"
 #include "store/db/db_put.h"
+#include "store/fleet/schedule_row.h"
 #include "store/row/sql.h"
 #include "store/work/peek_store.h"
 
@@ -269,6 +270,52 @@ static int read_steps(struct reading *w, struct tag_count *parts, size_t count, 
     return rc;
 }
 
+/* ---- schedules ---- */
+
+/* Slots that are looked at, of all schedules together; the others are estimated. */
+#define SLOTS_WALKED 200000
+#define SLOTS_LEAST 20 /* of one */
+
+static void add_slots(struct reading *w, const struct schedule *s, size_t most)
+{
+    struct err none;
+    struct timetable *t = schedule_row_timetable(s, &none);
+    int64_t at = s->next_at - 1, offset_ms = slot_offset_ms(s->name, s->spread_ms);
+    struct forecast_step *step;
+    size_t n = 0;
+
+    while (t && n < most && timetable_next(t, at, &at, NULL) && at < end_of(w)) {
+        step = step_at(w, at + offset_ms);
+        if (step)
+            step->tasks++;
+        n++;
+    }
+    if (n == most) {
+        const int64_t period_ms = MAX(timetable_period_ms(t, at), 1);
+
+        while ((step = step_at(w, at += MAX(period_ms, w->step_ms)))) {
+            step->tasks += (uint64_t)MAX(w->step_ms / period_ms, 1);
+            step->sampled = true;
+        }
+    }
+    timetable_free(t);
+}
+
+/* One task of each slot to come. */
+static int read_slots(struct reading *w, const char *tag_glob, struct err *err)
+{
+    struct schedule *all = NULL;
+    size_t count = 0;
+    int rc = schedule_row_list(w->db, " WHERE c.next_slot > 0 AND c.paused_time IS NULL", false,
+                               false, &all, &count, err);
+
+    for (size_t i = 0; i < count; i++)
+        if (all[i].kind != TIMETABLE_GAP && (!tag_glob || task_tag_glob(tag_glob, all[i].tag)))
+            add_slots(w, &all[i], MAX(SLOTS_WALKED / count, SLOTS_LEAST));
+    schedule_row_free(all, count);
+    return rc;
+}
+
 int forecast_store_read(struct db *db, const struct forecast_ask *ask, struct forecast *ret,
                         struct err *err)
 {
@@ -294,6 +341,8 @@ int forecast_store_read(struct db *db, const struct forecast_ask *ask, struct fo
     rc = read_due(&w, ask->tag_glob, err);
     if (rc == 0)
         rc = read_steps(&w, parts, count, !ask->tag_glob, err);
+    if (rc == 0)
+        rc = read_slots(&w, ask->tag_glob, err);
     if (rc < 0)
         forecast_store_free(&f);
     else

@@ -30,7 +30,8 @@ struct forecast {
     int64_t now_at, from_at; /* the first step begins at from_at, at or before now */
     uint64_t due;            /* pending tasks that are due already */
     bool due_sampled;
-    struct forecast_step *steps; /* ask->steps; tasks that are due already are not in them */
+    /* ask->steps; tasks that are due already are not in them, but those that schedules will add */
+    struct forecast_step *steps;
     size_t count;
 };
 /* Counts the tasks of tags with few of them, and estimates those of the others: it reads a

@@ -275,9 +275,8 @@ static int write_resume(struct db *db, const struct schedule *s, struct err *err
     return rc;
 }
 
-/* 1: changed, 0: it is so already. */
-static int pause_or_resume(struct db *db, const char *name, bool pause, const char *reason,
-                           const struct event_act *act, struct err *err)
+int schedule_store_pause(struct db *db, const char *name, bool pause, const char *reason,
+                         const struct event_act *act, struct err *err)
 {
     struct schedule s = {0};
     int rc = db_begin(db, err);
@@ -299,16 +298,4 @@ static int pause_or_resume(struct db *db, const char *name, bool pause, const ch
     rc = db_end(db, rc, err);
     schedule_row_done(&s);
     return rc < 0 ? rc : changes;
-}
-
-int schedule_store_pause(struct db *db, const char *name, const char *reason,
-                         const struct event_act *act, struct err *err)
-{
-    return pause_or_resume(db, name, true, reason, act, err);
-}
-
-int schedule_store_resume(struct db *db, const char *name, const struct event_act *act,
-                          struct err *err)
-{
-    return pause_or_resume(db, name, false, NULL, act, err);
 }

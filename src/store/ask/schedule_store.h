@@ -47,13 +47,10 @@ int schedule_store_change(struct db *db, struct schedule_change *changes, size_t
     __attribute__((warn_unused_result));
 void schedule_store_change_done(struct schedule_change *changes, size_t count); /* frees the old */
 
-/* Skips its slots from now on, until resumed. reason: NULL: none. 1, or 0: it is paused already;
- * ERR_NOT_FOUND. */
-int schedule_store_pause(struct db *db, const char *name, const char *reason,
+/* Pauses it: its slots are skipped from now on, until it is resumed, which pause false does: the
+ * slots of the pause stay skipped. reason: NULL: none. 1, or 0: it is so already; ERR_NOT_FOUND. */
+int schedule_store_pause(struct db *db, const char *name, bool pause, const char *reason,
                          const struct event_act *act, struct err *err)
     __attribute__((warn_unused_result));
-/* The slots of the pause stay skipped. 1, or 0: it is not paused; ERR_NOT_FOUND. */
-int schedule_store_resume(struct db *db, const char *name, const struct event_act *act,
-                          struct err *err) __attribute__((warn_unused_result));
 
 #endif

@@ -4,6 +4,7 @@
  * Invariant: correctness never depends on these rows; a wrong share only causes lost races.
  */
 #include "store/fleet/poller_store.h"
+#include "base/timetable.h"
 #include "base/when.h"
 #include "store/db/columns.h"
 #include "store/row/field.h"
@@ -39,15 +40,16 @@ static int say_alive(struct db *db, const struct claim_owner *owner, const struc
     return sql_exec(
         db, NULL, err,
         "INSERT INTO dq_poller (token, host, pid, mode, slots, running, start_time, last_seen, stale_after, lease, version, knows,"
-        " tags, handlers, handlers_file, clock_ahead)"
-        " VALUES (?,?,?,?,?,?,UTC_TIMESTAMP(3),UTC_TIMESTAMP(3),?,?,?,?,?,?,?,?)"
+        " tags, handlers, handlers_file, clock_ahead, tzdata)"
+        " VALUES (?,?,?,?,?,?,UTC_TIMESTAMP(3),UTC_TIMESTAMP(3),?,?,?,?,?,?,?,?,?)"
         " ON DUPLICATE KEY UPDATE slots = VALUES(slots), running = VALUES(running), last_seen = UTC_TIMESTAMP(3),"
-        " stale_after = VALUES(stale_after), handlers = VALUES(handlers), clock_ahead = VALUES(clock_ahead)",
+        " stale_after = VALUES(stale_after), handlers = VALUES(handlers), clock_ahead = VALUES(clock_ahead),"
+        " tzdata = VALUES(tzdata)",
         SQL_TOKEN(owner->token), SQL_TEXT(owner->host), SQL_INT(owner->pid), SQL_TEXT(say->mode),
         SQL_INT(say->slots), SQL_INT(say->running), SQL_INT(say->stale_after_ms),
         SQL_INT(say->lease_ms), SQL_TEXT(PACKAGE_VERSION), SQL_INT(POLLER_KNOWS),
         SQL_TEXT(say->tags), SQL_ID(say->handlers), SQL_TEXT(say->handlers_file),
-        clock_value(say->clock_ahead_ms));
+        clock_value(say->clock_ahead_ms), SQL_TEXT(timetable_zone_version()));
 }
 
 /* ERR_LOCKED, without waiting, if another session has locked our row. */

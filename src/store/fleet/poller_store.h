@@ -36,6 +36,7 @@ struct poller_info {
     uint64_t handlers; /* what it serves, see handler_store.h; 0: nothing */
     char *handlers_file;
     char *tags; /* globs of --tag, one a line; NULL: all tags */
+    char *tzdata; /* version of the time zones of its host; "": not known */
 };
 
 /* clang-format off */
@@ -63,7 +64,8 @@ struct poller_info {
     X("clock_ahead", NULL, AHEAD, clock_ahead_ms, 0, 0, NULL, "")                                         \
     X("handlers", NULL, U64, handlers, 0, 0, NULL, "")                                                    \
     X("handlers_file", NULL, TEXT, handlers_file, 0, 0, NULL, "")                                         \
-    X("tags", NULL, TEXT, tags, 0, 0, NULL, "")
+    X("tags", NULL, TEXT, tags, 0, 0, NULL, "")                                                           \
+    X("tzdata", NULL, NAME, tzdata, 0, 0, NULL, "")
 /* clang-format on */
 
 /* Whether it is a pass that has ended, and the next one is expected. */

@@ -8,6 +8,7 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <sys/param.h>
 
 #define COLUMN_ROW(...) COLUMN_UNSHOWN(schedule, __VA_ARGS__),
 const struct column schedule_row_columns[] = {
@@ -88,6 +89,14 @@ void schedule_row_free(struct schedule *rows, size_t count)
 void schedule_row_done(struct schedule *s)
 {
     field_done(&table, s, 1);
+}
+
+bool schedule_row_late(const struct schedule *s, int64_t *ret_ms)
+{
+    if (s->started_at == TASK_TIME_NONE || s->last_at == TASK_TIME_NONE)
+        return false;
+    *ret_ms = MAX(s->started_at - s->last_at - slot_offset_ms(s->name, s->spread_ms), 0);
+    return true;
 }
 
 struct timetable *schedule_row_timetable(const struct schedule *s, struct err *err)

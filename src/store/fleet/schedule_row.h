@@ -128,6 +128,8 @@ int schedule_row_list(struct db *db, const char *tail, bool bodies, bool runs,
 void schedule_row_free(struct schedule *rows, size_t count);
 void schedule_row_done(struct schedule *s); /* what its fields point to */
 
+/* How late its last attempt started. False: it has not. */
+bool schedule_row_late(const struct schedule *s, int64_t *ret_ms);
 /* Its timetable. NULL: ERR_DATA. */
 struct timetable *schedule_row_timetable(const struct schedule *s, struct err *err)
     __attribute__((warn_unused_result));

@@ -16,11 +16,15 @@
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/param.h>
 
 #define SCHEDULES_MOST 500 /* read at once, and changed in a transaction */
 #define ACTS_MOST 2000     /* slots in a transaction, unless a schedule has more */
 #define PATIENCE_MS 2000
+/* So long a slot that was computed with newer time zones than those of this host is left to the
+ * dqds that have these: they compute the next one, too. */
+#define OLDER_MS 5000
 
 /* A schedule whose slot is due, its last run, and what is to be done. */
 struct due {
@@ -52,6 +56,7 @@ struct deciding {
     char behind[520];
     unsigned columns;
     struct slot_store_done *done;
+    bool renews;   /* next slots, see slot_store_renew */
     int64_t until; /* steady clock: then parts that fail are not divided any more; 0: none has */
 };
 
@@ -80,13 +85,14 @@ static int read_due(struct deciding *d, struct err *err)
 
     buf_str(&sql, "SELECT ");
     d->columns = schedule_row_put_columns(&sql, true);
-    sql_put(
-        &sql,
-        ", ? FROM (SELECT * FROM dq_schedule FORCE INDEX (next_slot) WHERE next_slot <= ?"
-        " AND (next_slot, name) > (?, ?) ORDER BY next_slot, name LIMIT ?) c" SCHEDULE_ROW_JOIN_RUNS
-        " ORDER BY c.next_slot, c.name",
-        SQL_PART(COLUMNS_SELECT(LAST_COLUMNS)), SQL_FROM_NOW(SLOT_AHEAD_MS), SQL_TIME(d->behind_at),
-        SQL_TEXT(d->behind), SQL_INT(SCHEDULES_MOST));
+    sql_put(&sql,
+            ", ? FROM (SELECT * FROM dq_schedule FORCE INDEX (next_slot) WHERE next_slot ? ?"
+            " AND (next_slot, name) > (?, ?)?? ORDER BY next_slot, name LIMIT ?)"
+            " c" SCHEDULE_ROW_JOIN_RUNS " ORDER BY c.next_slot, c.name",
+            SQL_PART(COLUMNS_SELECT(LAST_COLUMNS)), SQL_PART(d->renews ? ">" : "<="),
+            SQL_FROM_NOW(SLOT_AHEAD_MS), SQL_TIME(d->behind_at), SQL_TEXT(d->behind),
+            SQL_PART(d->renews ? " AND kind = 0 AND zone_version < " : ""),
+            d->renews ? SQL_TEXT(timetable_zone_version()) : SQL_PART(""), SQL_INT(SCHEDULES_MOST));
     return db_all(d->db, &sql, d->columns + LAST_COUNT, take_due, d, err);
 }
 
@@ -105,6 +111,28 @@ static void look_at(struct slot_store_done *done, int64_t at)
         done->look_at = at;
 }
 
+/* Its next slot, which is not reached yet, by the time zones of this host. */
+static bool plan_anew(struct due *x)
+{
+    const struct schedule *s = &x->schedule;
+
+    x->plan =
+        (struct slot_plan){.next_at = s->next_at, .last_at = TASK_TIME_NONE, .missed = s->missed};
+    if (timetable_zone_digest(x->timetable) != s->zone_digest &&
+        !timetable_next(x->timetable, MAX(x->now_at, s->last_at), &x->plan.next_at, NULL))
+        x->plan.next_at = TASK_TIME_NONE;
+    return true;
+}
+
+static bool is_left_to_newer(const struct due *x)
+{
+    const struct schedule *s = &x->schedule;
+
+    return x->now_at < s->next_at + OLDER_MS &&
+           timetable_zone_digest(x->timetable) != s->zone_digest &&
+           strcmp(timetable_zone_version(), s->zone_version) < 0;
+}
+
 /* False: nothing is to be written. */
 static bool plan(struct deciding *d, struct due *x)
 {
@@ -114,6 +142,12 @@ static bool plan(struct deciding *d, struct due *x)
     x->timetable = schedule_row_timetable(s, &why);
     if (!x->timetable) {
         note_fault(d, x, &why);
+        return false;
+    }
+    if (d->renews)
+        return plan_anew(x);
+    if (is_left_to_newer(x)) {
+        look_at(d->done, s->next_at + OLDER_MS);
         return false;
     }
     slot_decide(&(struct slot_ask){.timetable = x->timetable,
@@ -346,5 +380,19 @@ int slot_store_decide(struct db *db, struct slot_store_done *ret, struct err *er
         rc = read_next(&d, from_ms, err);
     free(d.due);
     *ret = done;
+    return rc;
+}
+
+int slot_store_renew(struct db *db, bool *ret_more, struct err *err)
+{
+    struct slot_store_done done = {.look_at = TASK_TIME_NONE};
+    struct deciding d = {.db = db, .done = &done, .renews = true};
+    int rc = read_due(&d, err);
+
+    if (rc == 0 && d.count)
+        rc = decide_all(&d, err);
+    *ret_more = d.count == SCHEDULES_MOST && done.decided;
+    forget_due(&d);
+    free(d.due);
     return rc;
 }

@@ -35,4 +35,9 @@ struct slot_store_done {
 int slot_store_decide(struct db *db, struct slot_store_done *ret, struct err *err)
     __attribute__((warn_unused_result));
 
+/* Computes the next slots that were computed with an older time zone database than that of this
+ * host, of a limited number of schedules. *ret_more: there may be others. */
+int slot_store_renew(struct db *db, bool *ret_more, struct err *err)
+    __attribute__((warn_unused_result));
+
 #endif
