@@ -146,9 +146,25 @@ memory()
 all_run() { [ "$(pgrep -c -f '^sleep 1000$')" -ge 64 ]; }
 has_taken_signal() { grep -q '^ShdPnd:[[:space:]]*0*$' "/proc/$dqd_pid/status"; }
 
+# flat ROW HANDLER: how much the peak of memory grows from a drain of 100,000 tasks to one of 400,000.
+flat()
+{
+    local first
+    handlers "  bench: {$2}"
+    empty
+    start_dqd
+    due $((100000 / scale))
+    wait_until_done
+    first=$(memory VmHWM)
+    due $((400000 / scale))
+    wait_until_done
+    record "$1" dq 'dqd --resident' "$(awk -v a="$first" -v b="$(memory VmHWM)" 'BEGIN { printf "%.2f", b - a }')"
+    stop_dqd
+}
+
 b10()
 {
-    local n=$((1000000 / scale)) first
+    local n=$((1000000 / scale))
     handlers '  bench: {run: [sleep, "1000"], max_running: 64}'
     empty
     due "$n"
@@ -158,16 +174,7 @@ b10()
     kill "$dqd_pid"
     wait_until has_taken_signal
     stop_dqd # the second signal kills its handlers
-    handlers "  bench: {run: $tool/answer, batch: 500}"
-    empty
-    start_dqd
-    due $((100000 / scale))
-    wait_until_done
-    first=$(memory VmHWM)
-    due $((400000 / scale))
-    wait_until_done
-    record B10-flat dq 'dqd --resident' "$(awk -v a="$first" -v b="$(memory VmHWM)" 'BEGIN { printf "%.2f", b - a }')"
-    stop_dqd
+    flat B10-flat "run: $tool/answer, batch: 500"
 }
 
 b11()

@@ -16,7 +16,7 @@ build()
     mkdir -p "$obj"
     "$top/test/lib/copy-sources" "$src" && cd "$obj" &&
         { [ config.status -nt "$src/configure" ] || "$src/configure" CFLAGS=-O2; } &&
-        make -j"$(nproc)" bin/dq bin/dqd test/bench/{answer,beanstalk,late,naive,raw,redis,schedule,stamp,starts}
+        make -j"$(nproc)" bin/dq bin/dqd test/bench/{answer,beanstalk,kept,late,naive,raw,redis,schedule,stamp,starts}
 }
 
 # prepare [PACKAGE...]: installs what is needed, these as well, and builds.

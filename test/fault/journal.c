@@ -16,6 +16,9 @@
  * or both before anything else fork=N      leaves a process in its group behind for N ms, which
  * holds stdout setsid=N    the same in a session of its own out=N       writes N bytes, NULs and
  * invalid UTF-8 among them
+ *     stay        is a process that stays: the words that are about a task come from its body
+ *     boot=N      until it is ready, in milliseconds
+ *     die=WHEN    of a first attempt: what it does to itself, see die_at
  *
  * Lines: S id attempt token pid ppid steady_us wall_us bytes hash
  *        B id token pid steady_us
@@ -40,8 +43,9 @@
 
 struct orders {
     long ms, exit, fail, fork, setsid, out, done;
-    bool ignore, batch, say;
-    char kill[16], until[200], poison[16];
+    long boot;
+    bool ignore, batch, say, stay;
+    char kill[16], until[200], poison[16], die[16];
 };
 
 struct ref {
@@ -100,7 +104,7 @@ static void take_word(struct orders *o, const char *word)
         long *value;
     } numbers[] = {{"ms=", &o->ms},     {"exit=", &o->exit},     {"fail=", &o->fail},
                    {"fork=", &o->fork}, {"setsid=", &o->setsid}, {"out=", &o->out},
-                   {"done=", &o->done}};
+                   {"done=", &o->done}, {"boot=", &o->boot}};
 
     for (size_t i = 0; i < sizeof numbers / sizeof numbers[0]; i++)
         if (strncmp(word, numbers[i].name, strlen(numbers[i].name)) == 0)
@@ -111,6 +115,9 @@ static void take_word(struct orders *o, const char *word)
         snprintf(o->until, sizeof o->until, "%s", word + 6);
     if (strncmp(word, "poison=", 7) == 0)
         snprintf(o->poison, sizeof o->poison, "%s", word + 7);
+    if (strncmp(word, "die=", 4) == 0)
+        snprintf(o->die, sizeof o->die, "%s", word + 4);
+    o->stay |= strcmp(word, "stay") == 0;
     o->ignore |= strcmp(word, "ignore") == 0;
     o->say |= strcmp(word, "say") == 0;
     o->batch |= strcmp(word, "batch") == 0;
@@ -281,6 +288,84 @@ static void meet_poison(struct orders *o)
     }
 }
 
+#define REPLY 3
+
+/* What it does to itself at this moment, if it is the one in the order. */
+static void die_at(const struct orders *o, const char *moment)
+{
+    static char x[1 << 16];
+
+    if (tasks[0].attempt > 1 || strncmp(o->die, moment, strlen(moment)) != 0)
+        return;
+    const char *how = o->die + strlen(moment);
+    if (strcmp(how, "-stop") == 0) {
+        kill(getpid(), SIGSTOP);
+    } else if (strcmp(how, "-deaf") == 0) {
+        close(0);
+        pause();
+    } else if (strcmp(how, "-mute") == 0) {
+        close(REPLY);
+        pause();
+    } else if (strcmp(how, "-leak") == 0) {
+        while (dup(0) >= 0)
+            ;
+    } else if (strcmp(how, "-line") == 0) {
+        memset(x, 'x', sizeof x);
+        for (long left = 1L << 30; left > 0 && write(REPLY, x, sizeof x) > 0;)
+            left -= (long)sizeof x;
+        pause();
+    } else {
+        kill(getpid(), SIGKILL);
+    }
+}
+
+static void do_task(const struct orders *o)
+{
+    char text[128];
+    int len =
+        snprintf(text, sizeof text, "{\"id\":%" PRIu64 ",\"result\":\"done\"}\n", tasks[0].id);
+
+    const bool half = strcmp(o->die, "half") == 0 && tasks[0].attempt == 1;
+
+    die_at(o, "read");
+    put_all('S', "0 0", true);
+    if (o->kill[0] && tasks[0].attempt == 1)
+        kill_dqd(o->kill);
+    leave_behind(o->fork, false);
+    leave_behind(o->setsid, true);
+    write_noise(o->out);
+    live(o->ms);
+    die_at(o, "work");
+    put_all('E', "0", true);
+    if (write(REPLY, text, half ? (size_t)len / 2 : (size_t)len) < 0)
+        _exit(98);
+    die_at(o, "half");
+    die_at(o, "after");
+}
+
+static void stay(const struct orders *all)
+{
+    char *line = NULL;
+    size_t cap = 0;
+
+    rest_ms(all->boot);
+    if (write(REPLY, "{\"ready\":true}\n", 15) != 15)
+        return;
+    task_count = 1;
+    while (getline(&line, &cap, stdin) > 0) {
+        struct orders o = {0};
+        char *body = strstr(line, "\"body\":\"@");
+
+        tasks[0] = (struct ref){member(line, "\"id\":"), member(line, "\"attempt\":"),
+                                member(line, "\"token\":"), false, false};
+        body = body ? strtok(body + 9, " \"\n}") : NULL;
+        for (char *word = body; word; word = strtok(NULL, " \"\n}"))
+            take_word(&o, word);
+        do_task(&o);
+    }
+    free(line);
+}
+
 int main(int argc, char **argv)
 {
     struct orders o = {0};
@@ -291,6 +376,10 @@ int main(int argc, char **argv)
         return 99;
     for (int i = 2; i < argc; i++)
         take_word(&o, argv[i]);
+    if (o.stay) {
+        stay(&o);
+        return 0;
+    }
     if (o.batch) {
         read_batch();
     } else {
