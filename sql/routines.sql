@@ -23,6 +23,7 @@ CREATE PROCEDURE dq_add_task(
   p_expected_time datetime(3),
   p_max_attempts int unsigned,
   p_attempt int unsigned,
+  p_priority tinyint unsigned,
   p_expires_ms bigint,
   p_expires_time datetime(3),
   p_conflict varchar(16) CHARACTER SET ascii COLLATE ascii_bin,
@@ -66,36 +67,44 @@ BEGIN
   ELSEIF p_expires_time <= IFNULL(p_expected_time, UTC_TIMESTAMP(3) + INTERVAL p_delay_ms * 1000 MICROSECOND) THEN
     SIGNAL SQLSTATE '45000' SET MESSAGE_TEXT = 'dq: options: expires_utc: it would expire before it is due';
   END IF;
+  IF p_priority IS NOT NULL AND EXISTS (SELECT 1 FROM dq_poller WHERE knows < 3 AND (next_pass > UTC_TIMESTAMP(3)
+                              OR last_seen > UTC_TIMESTAMP(3) - INTERVAL (stale_after * 1000) MICROSECOND)) THEN
+    SIGNAL SQLSTATE '45000' SET MESSAGE_TEXT = 'dq: options: priority: a live dqd is too old for it: dq pollers lists them';
+  END IF;
   IF v_again THEN
     SET v_again = NOT EXISTS (SELECT 1 FROM dq_poller WHERE knows < 1 AND (next_pass > UTC_TIMESTAMP(3)
                               OR last_seen > UTC_TIMESTAMP(3) - INTERVAL (stale_after * 1000) MICROSECOND));
     SET v_time = IFNULL(p_expected_time, UTC_TIMESTAMP(3) + INTERVAL p_delay_ms * 1000 MICROSECOND);
   END IF;
   SET v_callers_id = LAST_INSERT_ID();
-  INSERT INTO dq_task (tag, task_key, live, message_body, body_size, delay_time, max_attempts, attempt, expected_time, create_time, expires_time)
+  INSERT INTO dq_task (tag, task_key, live, message_body, body_size, delay_time, max_attempts, attempt, expected_time, create_time, expires_time,
+                       status, priority)
   VALUES (p_tag, p_key, IF(p_key IS NULL, NULL, 1), p_body, OCTET_LENGTH(p_body), p_delay_ms, p_max_attempts, p_attempt,
-          IFNULL(p_expected_time, UTC_TIMESTAMP(3) + INTERVAL p_delay_ms * 1000 MICROSECOND), UTC_TIMESTAMP(3), p_expires_time)
+          IFNULL(p_expected_time, UTC_TIMESTAMP(3) + INTERVAL p_delay_ms * 1000 MICROSECOND), UTC_TIMESTAMP(3), p_expires_time,
+          IFNULL(p_priority, 0), p_priority)
   ON DUPLICATE KEY UPDATE
-    live = IF(LAST_INSERT_ID(id + v_had + IF(status = 0, 0, v_running)), 1, 1),
-    version = version + IF(v_replace AND status = 0, 1, 0),
-    attempt = IF(v_replace AND status = 0, p_attempt, attempt),
-    message_body = IF(v_replace AND status = 0, p_body, message_body),
-    body_size = IF(v_replace AND status = 0, OCTET_LENGTH(p_body), body_size),
-    delay_time = IF(v_replace AND status = 0, 0, delay_time),
-    max_attempts = IF(v_replace AND status = 0, p_max_attempts, IF(v_again, IFNULL(p_max_attempts, max_attempts), max_attempts)),
-    expected_time = IF(v_replace AND status = 0,
+    live = IF(LAST_INSERT_ID(id + v_had + IF(status IN (0, 5, 6), 0, v_running)), 1, 1),
+    version = version + IF(v_replace AND status IN (0, 5, 6), 1, 0),
+    attempt = IF(v_replace AND status IN (0, 5, 6), p_attempt, attempt),
+    message_body = IF(v_replace AND status IN (0, 5, 6), p_body, message_body),
+    body_size = IF(v_replace AND status IN (0, 5, 6), OCTET_LENGTH(p_body), body_size),
+    delay_time = IF(v_replace AND status IN (0, 5, 6), 0, delay_time),
+    max_attempts = IF(v_replace AND status IN (0, 5, 6), p_max_attempts, IF(v_again, IFNULL(p_max_attempts, max_attempts), max_attempts)),
+    expected_time = IF(v_replace AND status IN (0, 5, 6),
                        CASE p_conflict WHEN 'again' THEN LEAST(expected_time, v_time)
                                        WHEN 'debounce' THEN GREATEST(expected_time, v_time)
                        ELSE IFNULL(p_expected_time, UTC_TIMESTAMP(3) + INTERVAL p_delay_ms * 1000 MICROSECOND) END, expected_time),
-    update_time = IF(v_replace AND status = 0, UTC_TIMESTAMP(3), update_time),
+    update_time = IF(v_replace AND status IN (0, 5, 6), UTC_TIMESTAMP(3), update_time),
     again_body = IF(v_again AND status = 3, p_body, again_body),
     again_time = IF(v_again AND status = 3,
                     IF(p_conflict = 'again', LEAST(IFNULL(again_time, v_time), v_time),
                        GREATEST(IFNULL(again_time, v_time), v_time)), again_time),
-    expires_time = IF(v_replace AND status = 0 OR v_again AND status = 3,
+    expires_time = IF(v_replace AND status IN (0, 5, 6) OR v_again AND status = 3,
                       IF(p_expires_ms IS NULL, p_expires_time,
-                         GREATEST(UTC_TIMESTAMP(3), IF(status = 0, expected_time, again_time))
-                         + INTERVAL p_expires_ms * 1000 MICROSECOND), expires_time);
+                         GREATEST(UTC_TIMESTAMP(3), IF(status = 3, again_time, expected_time))
+                         + INTERVAL p_expires_ms * 1000 MICROSECOND), expires_time),
+    priority = IF(v_replace AND status IN (0, 5, 6), p_priority, IF(v_again, IFNULL(p_priority, priority), priority)),
+    status = IF(v_replace AND status IN (0, 5, 6), IFNULL(priority, 0), status);
   SET v_id = LAST_INSERT_ID();
   DO LAST_INSERT_ID(v_callers_id);
 
@@ -125,7 +134,7 @@ SQL SECURITY DEFINER
 MODIFIES SQL DATA
 COMMENT 'dq: adds a task that is due in delay_ms; a live task with that key is kept'
 BEGIN
-  CALL dq_add_task(p_tag, p_key, p_body, p_delay_ms, NULL, NULL, 0, NULL, NULL, 'keep', p_id);
+  CALL dq_add_task(p_tag, p_key, p_body, p_delay_ms, NULL, NULL, 0, NULL, NULL, NULL, 'keep', p_id);
 END
 //
 
@@ -139,7 +148,7 @@ SQL SECURITY DEFINER
 MODIFIES SQL DATA
 COMMENT 'dq: adds a task that is due in delay_ms; a pending task with that key is replaced, a running one runs again'
 BEGIN
-  CALL dq_add_task(p_tag, p_key, p_body, p_delay_ms, NULL, NULL, 0, NULL, NULL, 'again', p_id);
+  CALL dq_add_task(p_tag, p_key, p_body, p_delay_ms, NULL, NULL, 0, NULL, NULL, NULL, 'again', p_id);
 END
 //
 
@@ -177,7 +186,7 @@ BEGIN
   DECLARE v_time datetime(3);
 
   CALL dq_read_utc(p_utc, v_time);
-  CALL dq_add_task(p_tag, p_key, p_body, 0, v_time, NULL, 0, NULL, NULL, 'keep', p_id);
+  CALL dq_add_task(p_tag, p_key, p_body, 0, v_time, NULL, 0, NULL, NULL, NULL, 'keep', p_id);
 END
 //
 
@@ -189,10 +198,10 @@ CREATE PROCEDURE dq_add_options(
   OUT p_id bigint unsigned)
 SQL SECURITY DEFINER
 MODIFIES SQL DATA
-COMMENT 'dq: adds a task with options: delay_ms or utc, max_attempts, attempted, expires_ms or expires_utc, key_conflict, debounce'
+COMMENT 'dq: adds a task with options: delay_ms or utc, max_attempts, attempted, priority, expires_ms or expires_utc, key_conflict, debounce'
 BEGIN
   DECLARE v_error varchar(128) CHARACTER SET utf8mb4;
-  DECLARE v_type, v_delay, v_max, v_attempted, v_expires, v_expires_utc, v_utc, v_conflict, v_debounce varchar(64) CHARACTER SET utf8mb4 COLLATE utf8mb4_bin;
+  DECLARE v_type, v_delay, v_max, v_attempted, v_priority, v_expires, v_expires_utc, v_utc, v_conflict, v_debounce varchar(64) CHARACTER SET utf8mb4 COLLATE utf8mb4_bin;
   DECLARE v_time, v_expires_time datetime(3);
 
   SET p_options = IFNULL(p_options, '{}');
@@ -201,13 +210,14 @@ BEGIN
   END IF;
   IF v_type IS NULL OR v_type <> 'OBJECT' THEN
     SET v_error = 'dq: options: a JSON object such as {"delay_ms": 60000, "key_conflict": "replace"}';
-  ELSEIF JSON_LENGTH(JSON_REMOVE(p_options, '$.delay_ms', '$.utc', '$.max_attempts', '$.attempted', '$.expires_ms', '$.expires_utc', '$.key_conflict', '$.debounce')) > 0 THEN
-    SET v_error = 'dq: options: the members are delay_ms, utc, max_attempts, attempted, expires_ms, expires_utc, key_conflict, debounce';
+  ELSEIF JSON_LENGTH(JSON_REMOVE(p_options, '$.delay_ms', '$.utc', '$.max_attempts', '$.attempted', '$.priority', '$.expires_ms', '$.expires_utc', '$.key_conflict', '$.debounce')) > 0 THEN
+    SET v_error = 'dq: options: the members are delay_ms, utc, max_attempts, attempted, priority, expires_ms, expires_utc, key_conflict, debounce';
   ELSE
     SET v_delay = LEFT(JSON_EXTRACT(p_options, '$.delay_ms'), 64);
     SET v_utc = LEFT(JSON_EXTRACT(p_options, '$.utc'), 64);
     SET v_max = LEFT(JSON_EXTRACT(p_options, '$.max_attempts'), 64);
     SET v_attempted = LEFT(JSON_EXTRACT(p_options, '$.attempted'), 64);
+    SET v_priority = LEFT(JSON_EXTRACT(p_options, '$.priority'), 64);
     SET v_expires = LEFT(JSON_EXTRACT(p_options, '$.expires_ms'), 64);
     SET v_expires_utc = LEFT(JSON_EXTRACT(p_options, '$.expires_utc'), 64);
     SET v_conflict = LEFT(JSON_EXTRACT(p_options, '$.key_conflict'), 64);
@@ -216,6 +226,7 @@ BEGIN
     SET v_utc = NULLIF(v_utc, 'null');
     SET v_max = NULLIF(v_max, 'null');
     SET v_attempted = NULLIF(v_attempted, 'null');
+    SET v_priority = IFNULL(NULLIF(v_priority, 'null'), '"normal"');
     SET v_expires = NULLIF(v_expires, 'null');
     SET v_expires_utc = NULLIF(v_expires_utc, 'null');
     SET v_conflict = IFNULL(NULLIF(v_conflict, 'null'), '"keep"');
@@ -234,6 +245,8 @@ BEGIN
       SET v_error = 'dq: options: expires_ms: milliseconds from 1 to 316224000000 (3660 days)';
     ELSEIF v_expires IS NOT NULL AND v_expires_utc IS NOT NULL THEN
       SET v_error = 'dq: options: expires_ms and expires_utc cannot be combined';
+    ELSEIF v_priority NOT IN ('"high"', '"normal"', '"low"') THEN
+      SET v_error = 'dq: options: priority: high, normal or low';
     ELSEIF v_conflict NOT IN ('"keep"', '"error"', '"replace"', '"again"') THEN
       SET v_error = 'dq: options: key_conflict: keep, error, replace or again';
     ELSEIF v_debounce NOT IN ('true', 'false') OR v_debounce = 'true' AND v_conflict <> '"again"' THEN
@@ -249,7 +262,8 @@ BEGIN
   IF v_expires_utc IS NOT NULL THEN
     CALL dq_read_utc(TRIM(BOTH '"' FROM v_expires_utc), v_expires_time);
   END IF;
-  CALL dq_add_task(p_tag, p_key, p_body, IFNULL(v_delay, 0), v_time, v_max, IFNULL(v_attempted, 0), v_expires, v_expires_time,
+  CALL dq_add_task(p_tag, p_key, p_body, IFNULL(v_delay, 0), v_time, v_max, IFNULL(v_attempted, 0), CASE v_priority WHEN '"high"' THEN 5 WHEN '"low"' THEN 6 END,
+                   v_expires, v_expires_time,
                    IF(v_debounce = 'true', 'debounce', TRIM(BOTH '"' FROM v_conflict)), p_id);
 END
 //
@@ -284,7 +298,7 @@ BEGIN
     finish_time = IF(LAST_INSERT_ID(id + IF(status = 3, v_running, 0)), UTC_TIMESTAMP(3), NULL),
     status = 4, version = version + 1, update_time = UTC_TIMESTAMP(3), live = NULL, lease_until = NULL, again_time = NULL,
     again_body = NULL
-  WHERE task_key = p_key AND LENGTH(task_key) = LENGTH(p_key) AND tag = p_tag AND live = 1 AND status IN (0, 3);
+  WHERE task_key = p_key AND LENGTH(task_key) = LENGTH(p_key) AND tag = p_tag AND live = 1 AND status IN (0, 3, 5, 6);
   SET v_id = LAST_INSERT_ID();
   DO LAST_INSERT_ID(v_callers_id);
 

@@ -42,6 +42,7 @@ enum column_type {
     COLUMN_CHARS,   /* char[], computed; "": none */
     COLUMN_TOKEN,   /* unsigned char[TASK_TOKEN_SIZE], and behind it bool: whether there is one */
     COLUMN_STATUS,  /* int: enum task_status */
+    COLUMN_LEVEL,   /* int: enum task_level */
     COLUMN_OUTCOME, /* int: enum task_outcome */
 };
 

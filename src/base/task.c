@@ -17,6 +17,10 @@ static const char *const task_status_names[TASK_STATUS_COUNT] = {
     [TASK_RUNNING] = "running", [TASK_CANCELLED] = "cancelled",
 };
 
+const enum task_level task_levels[TASK_LEVELS] = {TASK_HIGH, TASK_NORMAL, TASK_LOW};
+const char *const task_level_names[TASK_LEVELS + 1] = {
+    [TASK_NORMAL] = "normal", [TASK_HIGH] = "high", [TASK_LOW] = "low"};
+
 static const char *const task_outcome_names[OUTCOME_COUNT] = {
     [OUTCOME_DONE] = "done",
     [OUTCOME_EXIT] = "exit",
@@ -74,6 +78,25 @@ int task_status_parse(const char *name)
     if (!strcmp(name, "unknown"))
         return TASK_STATUS_UNKNOWN;
     return name_index(task_status_names, TASK_STATUS_COUNT, name);
+}
+
+int task_level_parse(const char *name)
+{
+    return name_index(task_level_names, TASK_LEVELS, name);
+}
+
+void task_levels_owed(unsigned levels, const size_t passed[TASK_LEVELS], size_t count,
+                      size_t ret[TASK_LEVELS])
+{
+    bool above = false; /* the highest one is not owed anything */
+
+    for (int i = 0; i < TASK_LEVELS; i++) {
+        enum task_level level = task_levels[i];
+        bool has = levels & TASK_LEVEL_BIT(level);
+
+        ret[level] = has && above ? (passed[level] + count) / TASK_LEVEL_PART : 0;
+        above |= has;
+    }
 }
 
 bool task_countable(uint64_t version, uint32_t attempt)

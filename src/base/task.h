@@ -32,6 +32,21 @@ enum task_status {
 /* the column holds a number that is none of these; no event leads from it */
 #define TASK_STATUS_UNKNOWN ((int)TASK_STATUS_COUNT)
 
+/* Of the due tasks of a tag, those of a higher level start first. */
+enum task_level { TASK_NORMAL, TASK_HIGH, TASK_LOW, TASK_LEVELS };
+extern const enum task_level task_levels[TASK_LEVELS];      /* the highest one first */
+extern const char *const task_level_names[TASK_LEVELS + 1]; /* the last one is NULL */
+int task_level_parse(const char *name);                     /* -1: none of them */
+#define TASK_LEVEL_RULE "is none of high, normal and low"
+#define TASK_LEVEL_BIT(level) (1u << (level))
+/* Of the starts of a tag each level that has tasks due gets one in seven, hence one of any eight
+ * even if the turns of two levels come at once. */
+#define TASK_LEVEL_PART 7
+/* How many of `count` starts each of these levels is owed before those above it. passed: starts of
+ * all levels since it had its part. */
+void task_levels_owed(unsigned levels, const size_t passed[TASK_LEVELS], size_t count,
+                      size_t ret[TASK_LEVELS]);
+
 #define TASK_BIT(status) (1u << (status))
 #define TASK_LIVE (TASK_BIT(TASK_PENDING) | TASK_BIT(TASK_RUNNING))
 #define TASK_FINISHED (TASK_BIT(TASK_DONE) | TASK_BIT(TASK_FAILED) | TASK_BIT(TASK_CANCELLED))
@@ -116,6 +131,7 @@ struct task {
     void *body;            /* NULL: not loaded */
     size_t body_size;      /* bytes; SIZE_MAX: unknown until the body is loaded */
     int status;            /* enum task_status */
+    int level;             /* enum task_level */
     uint64_t version;      /* +1 on every transition */
     uint32_t attempt;      /* attempts started so far */
     uint32_t max_attempts; /* 0: the handler's ladder decides (set for good at the first claim) */
@@ -160,6 +176,7 @@ struct task {
     X(ATTEMPT, "attempt", "attempt", U32, attempt, 0, COLUMN_MOVES, NULL, "attempts started so far")                                 \
     X(MAX_ATTEMPTS, "max_attempts", "max_attempts", SOME, max_attempts, 0, COLUMN_MOVES, NULL,                                       \
       "attempts allowed; empty: not set yet, the handler's retry list decides")                                                      \
+    X(LEVEL, "priority", "priority", LEVEL, level, 0, COLUMN_MOVES, NULL, "high or low, if its priority is not normal")              \
     X(DUE_IN, NULL, "due_in", MS, expected_at, 0, 0, get_due_in, "pending tasks: time until it is due; empty: it is due")            \
     X(LATE, NULL, "late", MS, late_from_at, 0, 0, get_late, "how late it is, or how late its last attempt started")                  \
     X(EXPECTED, "expected_time", "expected", DUE, expected_at, 0, COLUMN_NEEDED, NULL, "when it is due")                             \

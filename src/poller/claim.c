@@ -73,8 +73,8 @@ static int look_at_news(struct claims *claims, uint64_t id, struct err *err)
 
 static int look_at_tag(struct claims *claims, struct tag_state *t, struct err *err)
 {
-    int64_t sent_us = when_steady_us(), now_us, db_now_us = 0, next_at = TASK_TIME_NONE;
-    int rc = peek_store_next(claims->ctx->db, t->name, &t->look.floor, &db_now_us, &next_at, err);
+    int64_t sent_us = when_steady_us(), now_us, db_now_us = 0, next_at[TASK_LEVELS];
+    int rc = peek_store_next(claims->ctx->db, t->name, t->look.floor, &db_now_us, next_at, err);
 
     if (rc < 0)
         return rc;
@@ -212,14 +212,18 @@ static void claim_worked(struct claims *claims, struct tag_state *t, struct task
                              saw->late_us);
     for (size_t i = 0; i < won->count; i++)
         aside_forget(&t->aside, won->items[i].id);
+    memcpy(c.drained, saw->drained, sizeof c.drained);
     care_limit_free(t);
     care_put_aside(claims->ctx->db, t, faults, when_steady_us());
     if (won->lies)
         care_long_bodies(t, sent_us);
     c.some_aside = t->aside.count > 0;
-    if (won->count)
-        c.last = (struct peek_floor){won->items[won->count - 1].expected_at,
-                                     won->items[won->count - 1].id};
+    for (size_t i = 0; i < won->count; i++) {
+        const struct task *w = &won->items[i];
+
+        c.won_of[w->level]++;
+        c.last[w->level] = (struct peek_floor){w->expected_at, w->id};
+    }
     c.again = saw->guarded && !t->guarded && !won->count;
     t->guarded = saw->guarded;
     look_claimed(claims->look, &t->look, &c, when_steady_us());
@@ -228,15 +232,23 @@ static void claim_worked(struct claims *claims, struct tag_state *t, struct task
 
 /* When the live tasks are on their way. Looks for others, too: a claim meets few if few may start.
  */
-static int expire(struct claims *claims, struct tag_state *t, const struct claim_ask *ask,
+static int expire(struct claims *claims, struct tag_state *t, struct claim_ask *ask,
                   struct err *err)
 {
-    struct peek_floor floor = ask->floor;
     struct rows_faults faults = {0};
-    uint64_t count = 0;
-    int rc = expire_store_cancel(claims->ctx->db, ask, (size_t)claims->ctx->conf->dqd.claim_batch,
-                                 &floor, &count, &faults, err);
+    uint64_t count = 0, n = 0;
+    int rc = 0;
 
+    for (int level = 0; rc == 0 && level < TASK_LEVELS; level++) {
+        if (!(ask->levels & TASK_LEVEL_BIT(level)))
+            continue;
+        rc = expire_store_cancel(claims->ctx->db, ask, (enum task_level)level,
+                                 (size_t)claims->ctx->conf->dqd.claim_batch, &ask->floor[level], &n,
+                                 &faults, err);
+        count += n;
+        n = 0;
+        ask->expired = NULL; /* those that the claim met are cancelled */
+    }
     minute_expired(claims->flight->minute, t->name, count);
     if (faults.count)
         care_put_aside(claims->ctx->db, t, &faults, when_steady_us());
@@ -261,7 +273,7 @@ static int claim(struct claims *claims, const struct look_step *s, struct err *e
         .batch = (uint32_t)h->batch,
         .processes = s->processes,
         .early_ms = look_tag_early_ms(s->tag, claims->ctx->once),
-        .floor = s->tag->floor,
+        .levels = look_tag_levels(s->tag),
         .share = share,
         .shares = s->all_shares ? 1 : shares,
         .steal_share =
@@ -295,6 +307,8 @@ static int claim(struct claims *claims, const struct look_step *s, struct err *e
 
     claims->overtook = false;
     claims->limit_name = h->limit;
+    memcpy(ask.floor, s->tag->floor, sizeof ask.floor);
+    memcpy(ask.passed, s->tag->passed, sizeof ask.passed);
     ask.aside_count = aside_ids(&t->aside, sent_us, &aside);
     ask.aside = aside;
     ask.expired = &expired;

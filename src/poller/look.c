@@ -314,17 +314,9 @@ bool look_gave_up(struct look *l, int64_t limit, int64_t sent_us, int64_t now_us
     return true;
 }
 
-static void set_floor(const struct look *l, struct look_tag *t, struct peek_floor floor,
-                      int64_t now_us)
+int64_t look_at(const struct look *l, int64_t now_us)
 {
-    look_tag_set_floor(t, floor, l->clock->known ? dbclock_at(l->clock, now_us) : 0);
-}
-
-void look_saw_next(const struct look *l, struct look_tag *t, int64_t next_at, int64_t now_us)
-{
-    t->next_at = next_at;
-    set_floor(l, t, (struct peek_floor){.at = next_at}, now_us);
-    t->ask = false;
+    return l->clock->known ? dbclock_at(l->clock, now_us) : 0;
 }
 
 void look_saw_news(struct look *l, uint64_t greatest_id, int64_t sent_us, int64_t now_us)
@@ -345,12 +337,15 @@ void look_came_back(struct look *l)
     l->news_ids[0] = l->news_ids[1] = 0;
 }
 
-void look_saw_tag(struct look *l, struct look_tag *t, int64_t next_at, int64_t sent_us,
-                  int64_t now_us)
+void look_saw_tag(struct look *l, struct look_tag *t, const int64_t next_at[TASK_LEVELS],
+                  int64_t sent_us, int64_t now_us)
 {
     assert(sent_us <= now_us);
     l->pace.tag_cost_us = now_us - sent_us;
-    look_saw_next(l, t, next_at, now_us);
+    look_tag_saw_none(t, look_at(l, now_us));
+    for (int level = 0; level < TASK_LEVELS; level++)
+        if (next_at[level] != TASK_TIME_NONE)
+            look_tag_saw(t, (enum task_level)level, next_at[level], look_at(l, now_us));
 }
 
 /* Draws conclusions for the next claim. If this one brought nothing although a task was due, that
@@ -364,6 +359,7 @@ static void learn(struct look *l, struct look_tag *t, const struct look_claim *c
     t->hold.because = c->held;
     l->any_full |= c->held == LIMIT_RUNNING;
     t->more = c->seen == l->wanted || c->left;
+    look_tag_passed(t, c->won_of, c->drained);
     t->fit = c->left ? 2 * (uint32_t)c->won / l->processes + 1 : 0;
     t->wary = c->started_before;
     t->next_at = c->next_known ? c->next_at : TASK_TIME_NONE;
@@ -423,8 +419,9 @@ void look_claimed(struct look *l, struct look_tag *t, const struct look_claim *c
         look_changed(l, t, &t->claims, c->seen - c->left, now_us - c->answered_us, now_us);
     learn(l, t, c, now_us);
     if (l->all && c->won && c->won == c->seen &&
-        !c->some_aside) /* all that was due is taken, or all before the last of them */
-        set_floor(l, t, c->next_known ? (struct peek_floor){.at = c->next_at} : c->last, now_us);
+        !c->some_aside) /* all that was due is taken, or all before the last of each level */
+        look_tag_took_all(t, c->last, c->next_known ? c->next_at : TASK_TIME_NONE, c->next_known,
+                          look_at(l, now_us));
     if (c->seen > c->bad || c->again) {
         l->found = true;
     } else if (!l->all && l->wake != LOOK_NOT_WOKEN) {

@@ -108,10 +108,11 @@ struct look_step look_next(struct look *l, int64_t now_us);
 /* Before LOOK_END: tags that were not claimed yet are first in the next round. */
 void look_end_round(struct look *l);
 
-/* Each tag's next task is reported by look_saw_next, then the look itself. sent_us, now_us: around
- * the statement. */
+/* look_tag_saw_none for each tag, look_tag_saw for each level that has tasks, then the look itself.
+ * sent_us, now_us: around the statement. */
 void look_saw_all(struct look *l, int64_t sent_us, int64_t now_us);
-void look_saw_next(const struct look *l, struct look_tag *t, int64_t next_at, int64_t now_us);
+/* The instant on the database's clock; 0: not known. */
+int64_t look_at(const struct look *l, int64_t now_us);
 /* The server gave up a look at all tags. False: it did not take that long. */
 bool look_gave_up(struct look *l, int64_t limit_ms, int64_t sent_us, int64_t now_us);
 /* greatest_id: of the new tasks. Each tag's earliest one is reported by look_tag_new. */
@@ -119,21 +120,23 @@ void look_saw_news(struct look *l, uint64_t greatest_id, int64_t sent_us, int64_
 /* The connection is a new one: the database may have come back without its last rows, whose ids are
  * given again. */
 void look_came_back(struct look *l);
-void look_saw_tag(struct look *l, struct look_tag *t, int64_t next_at, int64_t sent_us,
-                  int64_t now_us);
+void look_saw_tag(struct look *l, struct look_tag *t, const int64_t next_at[TASK_LEVELS],
+                  int64_t sent_us, int64_t now_us);
 
 struct look_claim {
-    size_t seen;         /* candidates */
-    size_t bad;          /* of these: could not be changed */
-    size_t left;         /* of these: were left for the next claim */
-    size_t won;          /* of these: are ours now */
-    bool started_before; /* one of them was */
-    bool some_aside;     /* due tasks of the tag were left out */
+    size_t seen;                /* candidates */
+    size_t bad;                 /* of these: could not be changed */
+    size_t left;                /* of these: were left for the next claim */
+    size_t won;                 /* of these: are ours now */
+    size_t won_of[TASK_LEVELS]; /* of each level */
+    bool drained[TASK_LEVELS];  /* fewer of it were due than were looked for */
+    bool started_before;        /* one of them was */
+    bool some_aside;            /* due tasks of the tag were left out */
     enum limit_why held; /* its limit allows no more; LIMIT_OPEN: it does, or there is none */
     int64_t limit_at;    /* then: when it may allow more, on the database's clock; 0: not known */
     bool paced;          /* by a rate, hours or a breaker */
     bool again;          /* it has a limit that was not known: claim again, as it says */
-    struct peek_floor last; /* of those won */
+    struct peek_floor last[TASK_LEVELS]; /* of those won; {0}: none */
     /* the first one that is not due yet, of the shares that were asked for; TASK_TIME_NONE: there
      * is none, or the tag is paused */
     bool next_known;

@@ -72,6 +72,25 @@ size_t look_tag_tasks(const struct look_tag *t, uint32_t processes, uint32_t cla
     return MIN(processes * each, limit);
 }
 
+unsigned look_tag_levels(const struct look_tag *t)
+{
+    return t->levels ? t->levels : TASK_LEVEL_BIT(TASK_NORMAL);
+}
+
+void look_tag_passed(struct look_tag *t, const size_t won[TASK_LEVELS],
+                     const bool drained[TASK_LEVELS])
+{
+    size_t sum = won[TASK_NORMAL] + won[TASK_HIGH] + won[TASK_LOW];
+
+    for (int level = 0; level < TASK_LEVELS; level++) {
+        size_t passed = t->passed[level] + sum;
+
+        t->passed[level] = drained[level] || !(t->levels & TASK_LEVEL_BIT(level))
+                               ? 0
+                               : passed - MIN(passed, TASK_LEVEL_PART * won[level]);
+    }
+}
+
 /* A batch would wait for its last task; a task that was started before may cost its neighbours an
  * attempt. */
 int64_t look_tag_early_ms(const struct look_tag *t, bool once)
@@ -79,12 +98,48 @@ int64_t look_tag_early_ms(const struct look_tag *t, bool once)
     return !once && t->batch <= 1 && !t->wary ? LOOK_EARLY_MS : 0;
 }
 
-void look_tag_new(struct look_tag *t, int64_t next_at)
+void look_tag_new(struct look_tag *t, enum task_level level, int64_t next_at)
 {
+    t->levels |= TASK_LEVEL_BIT(level);
     if (t->next_at == TASK_TIME_NONE || next_at < t->next_at)
         t->next_at = next_at;
-    if (next_at < t->floor.at)
-        t->floor = (struct peek_floor){.at = next_at};
+    if (next_at < t->floor[level].at)
+        t->floor[level] = (struct peek_floor){.at = next_at};
+}
+
+/* No task of our share and that level is pending below the floor. */
+static void set_floor(struct look_tag *t, enum task_level level, struct peek_floor floor,
+                      int64_t now_at)
+{
+    int64_t recent_at = now_at ? now_at - FLOOR_SLACK_MS : 0;
+
+    t->floor[level] = floor.at != TASK_TIME_NONE && floor.at < recent_at
+                          ? floor
+                          : (struct peek_floor){.at = recent_at};
+}
+
+void look_tag_saw_none(struct look_tag *t, int64_t now_at)
+{
+    t->next_at = TASK_TIME_NONE;
+    t->levels = 0;
+    for (int level = 0; level < TASK_LEVELS; level++)
+        set_floor(t, (enum task_level)level, (struct peek_floor){.at = TASK_TIME_NONE}, now_at);
+    t->ask = false;
+}
+
+void look_tag_saw(struct look_tag *t, enum task_level level, int64_t next_at, int64_t now_at)
+{
+    look_tag_new(t, level, next_at);
+    set_floor(t, level, (struct peek_floor){.at = next_at}, now_at);
+}
+
+void look_tag_took_all(struct look_tag *t, const struct peek_floor last[TASK_LEVELS],
+                       int64_t next_at, bool next_known, int64_t now_at)
+{
+    for (int level = 0; level < TASK_LEVELS; level++)
+        if (look_tag_levels(t) & TASK_LEVEL_BIT(level) && (next_known || last[level].id))
+            set_floor(t, (enum task_level)level,
+                      next_known ? (struct peek_floor){.at = next_at} : last[level], now_at);
 }
 
 void look_tag_took(struct look_tag *t, int64_t duration_us)
@@ -152,15 +207,6 @@ void look_tag_handler_changed(struct look_tag *t)
 int64_t look_tag_held_us(const struct look_tag *t)
 {
     return MAX(MAX(t->hold.until_us, t->rest_until_us), t->pause_until_us);
-}
-
-void look_tag_set_floor(struct look_tag *t, struct peek_floor floor, int64_t now_at)
-{
-    int64_t recent_at = now_at ? now_at - FLOOR_SLACK_MS : 0;
-
-    t->floor = floor.at != TASK_TIME_NONE && floor.at < recent_at
-                   ? floor
-                   : (struct peek_floor){.at = recent_at};
 }
 
 bool look_tag_is_timed(const struct look_tag *t)

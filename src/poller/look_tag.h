@@ -38,7 +38,10 @@ struct look_tag {
 
     /* when the earliest pending task is due, as far as is known; TASK_TIME_NONE: there is none */
     int64_t next_at;
-    struct peek_floor floor;
+    struct peek_floor floor[TASK_LEVELS];
+    unsigned levels; /* TASK_LEVEL_BIT of those of its pending tasks, as far as is known */
+    /* tasks of all levels that were claimed since each had its part (task_levels_owed) */
+    size_t passed[TASK_LEVELS];
     bool ask;      /* ask this tag when its next task is due */
     bool expected; /* in this round: its next task was known to be due, or something is announced */
     bool more;     /* the last claim took all it asked for: there is likely more */
@@ -74,11 +77,24 @@ uint32_t look_tag_want(const struct look_tag *t, uint32_t slots, uint32_t runnin
 /* How many tasks to claim for them. */
 size_t look_tag_tasks(const struct look_tag *t, uint32_t processes, uint32_t claim_batch);
 
+unsigned look_tag_levels(const struct look_tag *t); /* those to be claimed */
+/* So many were claimed. drained: fewer of that level were due than were looked for. */
+void look_tag_passed(struct look_tag *t, const size_t won[TASK_LEVELS],
+                     const bool drained[TASK_LEVELS]);
+
 /* How long before their time its tasks are claimed, to be started in time. once: by a pass. */
 int64_t look_tag_early_ms(const struct look_tag *t, bool once);
 
-/* The tag has new tasks, the earliest of which is due then. */
-void look_tag_new(struct look_tag *t, int64_t next_at);
+/* The tag has new tasks of a level, the earliest of which is due then. */
+void look_tag_new(struct look_tag *t, enum task_level level, int64_t next_at);
+/* A look begins with the first, and reports the earliest task of each level that has some. now_at:
+ * on the database's clock; 0: not known. */
+void look_tag_saw_none(struct look_tag *t, int64_t now_at);
+void look_tag_saw(struct look_tag *t, enum task_level level, int64_t next_at, int64_t now_at);
+/* A claim took all tasks that were due, up to the last one of each level ({0}: none). next_known:
+ * nothing is due before next_at. */
+void look_tag_took_all(struct look_tag *t, const struct peek_floor last[TASK_LEVELS],
+                       int64_t next_at, bool next_known, int64_t now_at);
 void look_tag_took(struct look_tag *t, int64_t duration_us); /* A job ended. */
 /* So many rows were changed in this time, beyond what any statement takes. Each change that is
  * faster halves the cost. */
@@ -98,8 +114,6 @@ void look_tag_short(struct look_tag *t, int64_t now_us);
 void look_tag_handler_changed(struct look_tag *t); /* ends the rest, and any pause */
 /* No claim before. */
 int64_t look_tag_held_us(const struct look_tag *t);
-/* No task of our share is pending below the floor, as far as is known at now_at (0: not known). */
-void look_tag_set_floor(struct look_tag *t, struct peek_floor floor, int64_t now_at);
 /* Its limit says when it allows more, and is asked each second at least. */
 bool look_tag_is_timed(const struct look_tag *t);
 /* Its limit allows no more, which t->hold.because says, until reached_us. won: some were taken.

@@ -172,33 +172,44 @@ static int by_name(const void *a, const void *b)
     return strcmp((*(struct tag_state *const *)a)->name, (*(struct tag_state *const *)b)->name);
 }
 
-/* New tags stand behind the others until the end: many at once are sorted once. */
+/* Sorts those that stand behind the first `known` in. Returns how many are known now. */
+static size_t sort_new(struct tag_set *set, size_t known)
+{
+    if (set->count > known)
+        qsort(set->items, set->count, sizeof(struct tag_state *), by_name);
+    return set->count;
+}
+
+/* New tags stand behind the others until their level ends: many at once are sorted once. */
 void tags_take_all(struct tag_set *set, const struct peek *peek, int64_t now_us)
 {
+    const int64_t now_at = look_at(set->look, now_us);
     size_t known = set->count, warned = 0;
 
     set->looked_at = peek->now_us / 1000;
     for (size_t i = 0; i < known; i++) {
-        look_saw_next(set->look, &set->items[i]->look, TASK_TIME_NONE, now_us);
+        look_tag_saw_none(&set->items[i]->look, now_at);
         set->items[i]->late_ms = 0;
     }
     for (size_t i = 0; i < peek->count; i++) {
         const struct peek_tag *seen = &peek->tags[i];
         bool found;
+
+        if (i && seen->level != peek->tags[i - 1].level)
+            known = sort_new(set, known);
         size_t at = text_place(set->items, known, name_of, seen->tag, &found);
         struct tag_state *t = found ? set->items[at] : insert(set, set->count, seen->tag);
 
         t->seen_us = now_us;
-        t->late_ms = MAX(set->looked_at - seen->next_at, 0);
-        look_saw_next(set->look, &t->look, seen->next_at, now_us);
+        t->late_ms = MAX(set->looked_at - seen->next_at, t->late_ms);
+        look_tag_saw(&t->look, seen->level, seen->next_at, now_at);
         if (t->handler < 0 && t->selected && seen->next_at <= set->looked_at)
             warn_unhandled(t, &warned, now_us);
     }
     if (warned > WARN_MOST)
         log_event(LOG_WARN, "more tags with due tasks have no handler here", "tags=%zu",
                   warned - WARN_MOST);
-    if (set->count > known)
-        qsort(set->items, set->count, sizeof(struct tag_state *), by_name);
+    sort_new(set, known);
     forget(set, now_us);
     register_all(set);
 }
@@ -210,7 +221,7 @@ void tags_take_news(struct tag_set *set, const struct peek *peek, int64_t now_us
         struct tag_state *t = tags_named(set, peek->tags[i].tag);
 
         t->seen_us = now_us;
-        look_tag_new(&t->look, peek->tags[i].next_at);
+        look_tag_new(&t->look, peek->tags[i].level, peek->tags[i].next_at);
     }
 }
 

@@ -25,7 +25,7 @@ struct tag_state {
     int64_t seen_us; /* last look that had it */
     int64_t late_ms; /* how long its earliest task had been due at the last look at all tags */
     /* where upkeep looks for its expired tasks next */
-    struct peek_floor expire_from;
+    struct peek_floor expire_from[TASK_LEVELS];
     int64_t warned_us; /* last time the log said that it has no handler; 0: never */
     /* of care.c: */
     struct aside aside; /* due tasks whose rows could not be changed */

@@ -335,16 +335,21 @@ static int expire_pending(struct upkeep *u, bool *more, struct err *err)
                                       .on_failed = h ? h->on_failed : NULL,
                                       .row_us = look_tag_row_us(&t->look)};
         struct rows_faults faults = {0};
-        uint64_t count = 0;
+        uint64_t count = 0, n = 0;
 
-        if (t->late_ms <= 0)
-            continue;
-        rc = expire_store_cancel(u->ctx->db, &ask, SWEEP_STEP, &t->expire_from, &count, &faults,
-                                 err);
+        for (int level = 0; rc == 0 && level < TASK_LEVELS && t->late_ms > 0; level++) {
+            if (!(look_tag_levels(&t->look) & TASK_LEVEL_BIT(level)))
+                continue;
+            struct peek_floor *from = &t->expire_from[level];
+            rc = expire_store_cancel(u->ctx->db, &ask, (enum task_level)level, SWEEP_STEP, from, &n,
+                                     &faults, err);
+            *more |= n > 0 && from->at;
+            count += n;
+            n = 0;
+            steps++;
+        }
         minute_expired(u->minute, t->name, count);
-        *more |= count > 0 && t->expire_from.at;
         rows_faults_done(&faults);
-        steps++;
     }
     if (steps < SWEEP_STEPS)
         u->expire_at = 0;

@@ -71,6 +71,7 @@ values()
 {
     sql "SELECT column_name, CASE
             WHEN column_name IN ('id', 'task_id') THEN '77' WHEN column_name = 'status' THEN '1'
+            WHEN column_name = 'priority' THEN '6'
             WHEN column_name = 'live' THEN 'NULL' WHEN column_name = 'body_size' THEN '16'
             WHEN column_name = 'outcome' THEN '''exit'''
             WHEN data_type = 'datetime' THEN CONCAT('''2026-01-02 03:04:', 10 + ordinal_position, '.5''')

@@ -388,7 +388,8 @@ static void *cancel_expired(void *arg)
 
     for (int64_t until = when_steady() + 60000; when_steady() < until;) {
         floor = (struct peek_floor){0};
-        if (expire_store_cancel(other, &plain_ask, EXPIRING, &floor, &count, &faults, &why) == 0)
+        if (expire_store_cancel(other, &plain_ask, TASK_NORMAL, EXPIRING, &floor, &count, &faults,
+                                &why) == 0)
             sum += count;
         if (number(other, "SELECT COUNT(*) FROM dq_task WHERE status = 0") == 0)
             break;
@@ -438,7 +439,7 @@ static void *cancel_once(void *arg)
     struct peek_floor floor = {0};
     struct err why;
     uint64_t count = 99;
-    int rc = expire_store_cancel(arg, &plain_ask, 10, &floor, &count, NULL, &why);
+    int rc = expire_store_cancel(arg, &plain_ask, TASK_NORMAL, 10, &floor, &count, NULL, &why);
 
     return (void *)(uintptr_t)(rc == 0 ? count : 99);
 }

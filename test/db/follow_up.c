@@ -220,7 +220,8 @@ static void *end_all(void *arg)
     do {
         struct peek_floor floor = {0};
         if (!x->leases) {
-            x->rc = expire_store_cancel(x->db, &ask, MANY, &floor, &count, &faults, &x->err);
+            x->rc = expire_store_cancel(x->db, &ask, TASK_NORMAL, MANY, &floor, &count, &faults,
+                                        &x->err);
         } else {
             x->rc =
                 lease_store_expired(x->db, NULL, NULL, 0, 30000, false, MANY, &expired, &x->err);

@@ -75,26 +75,27 @@ static void floor_spares_what_is_older(void **state)
     struct claim_ask ask = plain_ask;
     struct task_array won = {0};
     struct claim_seen saw;
-    int64_t now_us, next_at;
+    int64_t now_us, next[TASK_LEVELS];
+    struct peek_floor floors[TASK_LEVELS] = {{0}};
     (void)state;
     add("t", NULL, -60000);
     uint64_t young = add("t", NULL, -1000);
     add("t", NULL, 60000);
     add("other", NULL, -2000);
-    ok(peek_store_next(db, "t", &(struct peek_floor){0}, &now_us, &next_at, &err));
-    assert_in_range(now_us / 1000 - next_at, 60000, 90000);
-    ok(peek_store_next(db, "t", &(struct peek_floor){.at = now_us / 1000 - 30000}, &now_us,
-                       &next_at, &err));
-    assert_in_range(now_us / 1000 - next_at, 1000, 30000);
-    ask.floor.at = next_at;
+    ok(peek_store_next(db, "t", floors, &now_us, next, &err));
+    assert_in_range(now_us / 1000 - next[TASK_NORMAL], 60000, 90000);
+    floors[TASK_NORMAL].at = now_us / 1000 - 30000;
+    ok(peek_store_next(db, "t", floors, &now_us, next, &err));
+    assert_in_range(now_us / 1000 - next[TASK_NORMAL], 1000, 30000);
+    ask.floor[TASK_NORMAL].at = next[TASK_NORMAL];
     ok(claim_store_claim(db, &a, &ask, &won, &saw, NULL, &err));
     assert_int_equal(won.count, 1);
     assert_int_equal(won.items[0].id, young);
     task_array_done(&won);
-    ok(peek_store_next(db, "t", &ask.floor, &now_us, &next_at, &err));
-    assert_in_range(next_at - now_us / 1000, 1, 60000);
-    ok(peek_store_next(db, "none", &(struct peek_floor){0}, &now_us, &next_at, &err));
-    assert_true(next_at == TASK_TIME_NONE);
+    ok(peek_store_next(db, "t", ask.floor, &now_us, next, &err));
+    assert_in_range(next[TASK_NORMAL] - now_us / 1000, 1, 60000);
+    ok(peek_store_next(db, "none", floors, &now_us, next, &err));
+    assert_true(next[TASK_NORMAL] == TASK_TIME_NONE);
     assert_int_equal(now_us, 0);
 }
 
@@ -111,7 +112,7 @@ static void floor_within_an_instant(void **state)
     run(db, "UPDATE dq_task SET expected_time = '2026-11-20 10:00:00.250'");
     run(db, "UPDATE dq_task SET expected_time = '2026-11-20 10:00:00.251' WHERE id = %" PRIu64,
         ids[0]);
-    ask.floor = (struct peek_floor){INT64_C(1795168800250), ids[2]};
+    ask.floor[TASK_NORMAL] = (struct peek_floor){INT64_C(1795168800250), ids[2]};
     ok(claim_store_claim(db, &a, &ask, &won, &saw, NULL, &err));
     assert_int_equal(won.count, 2);
     assert_int_equal(won.items[0].id, ids[3]);

@@ -64,7 +64,7 @@ static void an_expired_task_that_a_claim_has_met_is_cancelled(void **state)
     ask.expired = &expired;
     ok(claim_store_claim(db, &a, &ask, &won, &saw, NULL, &err));
     assert_int_equal(saw.expired, 1);
-    ok(expire_store_cancel(db, &ask, 5, &floor, &count, NULL, &err));
+    ok(expire_store_cancel(db, &ask, TASK_NORMAL, 5, &floor, &count, NULL, &err));
     assert_int_equal(count, 1);
     assert_int_equal(number(db, "SELECT id FROM dq_task WHERE status = 4"), id);
     buf_done(&share);

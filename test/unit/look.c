@@ -9,6 +9,8 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <string.h>
+#include <sys/param.h>
 
 #include <cmocka.h>
 
@@ -52,6 +54,12 @@ static int64_t read_us(const char *text)
 static struct look_tag *tag(struct play *p, const char *name)
 {
     return &p->tags[name[0] - 'a'];
+}
+
+/* Of a word like a@10, ah@10 or al@10. */
+static enum task_level level(const char *word)
+{
+    return word[1] == 'h' ? TASK_HIGH : word[1] == 'l' ? TASK_LOW : TASK_NORMAL;
 }
 
 /* The value of a word like a@10; NULL: there is no such letter in it. */
@@ -112,9 +120,9 @@ static void saw_all(struct play *p, char *text)
     p->now_us += read_us(cost);
     look_saw_all(&p->look, sent_us, p->now_us);
     for (size_t i = 0; i < p->look.tag_count; i++)
-        look_saw_next(&p->look, p->look.tags[i], TASK_TIME_NONE, p->now_us);
+        look_tag_saw_none(p->look.tags[i], look_at(&p->look, p->now_us));
     for (char *word; (word = strsep(&text, ","));)
-        look_saw_next(&p->look, tag(p, word), number(word, '@', 0), p->now_us);
+        look_tag_saw(tag(p, word), level(word), number(word, '@', 0), look_at(&p->look, p->now_us));
 }
 
 static void saw_news(struct play *p, char *text)
@@ -125,11 +133,11 @@ static void saw_news(struct play *p, char *text)
     p->now_us += read_us(cost);
     look_saw_news(&p->look, (uint64_t)number(cost, '#', 0), sent_us, p->now_us);
     for (char *word; (word = strsep(&text, ","));)
-        look_tag_new(tag(p, word), number(word, '@', 0));
+        look_tag_new(tag(p, word), level(word), number(word, '@', 0));
 }
 
 /* claimed=SEEN,won=W,bad=B,left=L,next=AT,took=MS,...: of the tag of the last step, in 1 ms.
- * next=none: no task of it is left. */
+ * next=none: no task of it is left. high=H, low=L: so many of those won. */
 static bool claimed(struct play *p, char *text)
 {
     struct look_claim c = {.seen = strtoul(strsep(&text, ","), NULL, 10),
@@ -145,8 +153,16 @@ static bool claimed(struct play *p, char *text)
             c.bad = (size_t)n;
         else if (sscanf(word, "left=%d", &n) == 1)
             c.left = (size_t)n;
+        else if (sscanf(word, "high=%d", &n) == 1)
+            c.won_of[TASK_HIGH] = (size_t)n;
+        else if (sscanf(word, "low=%d", &n) == 1)
+            c.won_of[TASK_LOW] = (size_t)n;
+        else if (!strcmp(word, "drained"))
+            c.drained[TASK_NORMAL] = true;
         else if (sscanf(word, "last=%d", &n) == 1)
-            c.last = (struct peek_floor){n, 7};
+            c.last[TASK_NORMAL] = (struct peek_floor){n, 7};
+        else if (sscanf(word, "last-high=%d", &n) == 1)
+            c.last[TASK_HIGH] = (struct peek_floor){n, 7};
         else if (!strncmp(word, "cost=", 5))
             c.cost_us = read_us(word + 5);
         else if (!strncmp(word, "took=", 5))
@@ -176,6 +192,7 @@ static bool claimed(struct play *p, char *text)
         else
             return false;
     }
+    c.won_of[TASK_NORMAL] = c.won - c.won_of[TASK_HIGH] - c.won_of[TASK_LOW];
     c.answered_us = p->now_us;
     p->now_us += took_us;
     look_claimed(&p->look, p->step.tag, &c, p->now_us);
@@ -278,8 +295,9 @@ static bool happens(struct play *p, char *word)
     } else if (!strcmp(event, "news"))
         saw_news(p, word);
     else if (!strcmp(event, "next")) { /* of the tag of the last step: next=COST@AT */
+        int64_t next_at[] = {number(word, '@', TASK_TIME_NONE), TASK_TIME_NONE, TASK_TIME_NONE};
         p->now_us += read_us(word);
-        look_saw_tag(&p->look, p->step.tag, number(word, '@', TASK_TIME_NONE), sent_us, p->now_us);
+        look_saw_tag(&p->look, p->step.tag, next_at, sent_us, p->now_us);
     } else if (!strcmp(event, "claimed"))
         return claimed(p, word);
     else if (!strcmp(event, "failed"))
@@ -295,7 +313,8 @@ static bool happens(struct play *p, char *word)
 
 static void show_step(struct play *p, const char *expected, char *text, size_t size)
 {
-    char processes[16] = "";
+    char processes[16] = "", owed[64] = "";
+    size_t owes[TASK_LEVELS];
     char name = p->step.tag ? (char)('a' + (p->step.tag - p->tags)) : '?';
 
     switch (p->step.what) {
@@ -314,7 +333,11 @@ static void show_step(struct play *p, const char *expected, char *text, size_t s
     case LOOK_CLAIM:
         if (strchr(expected, '/'))
             snprintf(processes, sizeof processes, "/%u", p->step.processes);
-        snprintf(text, size, "claim:%c,%zu%s%s%s", name, p->step.count, processes,
+        task_levels_owed(p->step.tag->levels, p->step.tag->passed, p->step.count, owes);
+        if (strstr(expected, "owed"))
+            snprintf(owed, sizeof owed, ",owed=%zu-%zu-%zu", owes[TASK_HIGH], owes[TASK_NORMAL],
+                     owes[TASK_LOW]);
+        snprintf(text, size, "claim:%c,%zu%s%s%s%s", name, p->step.count, processes, owed,
                  p->step.all_shares || p->look.shares == 1 ? "" : ",own",
                  !strstr(expected, "next") ? ""
                  : p->step.next            ? ",next"
@@ -331,8 +354,9 @@ static void show(struct play *p, const char *expected, char *text, size_t size)
         int64_t us = look_when(&p->look) - p->now_us;
         snprintf(text, size, us > 0 ? "wait:%g" : "wait:0", (double)us / 1000);
     } else if (!strncmp(expected, "floor", 5)) {
-        const struct look_tag *t = tag(p, key);
-        snprintf(text, size, "floor:%c@%d#%d", *key, (int)t->floor.at, (int)t->floor.id);
+        const struct peek_floor *f = &tag(p, key)->floor[level(key)];
+        snprintf(text, size, "floor:%.*s@%d#%d", (int)strcspn(key, "@"), key, (int)f->at,
+                 (int)f->id);
     } else if (!strncmp(expected, "row", 3)) {
         snprintf(text, size, "row:%c@%g", *key, (double)tag(p, key)->claims.row_us / 1000);
     } else if (!strncmp(expected, "result", 6)) {
@@ -427,12 +451,96 @@ static void dear_looks_for_wakes_take_a_quarter_of_the_time(void **state)
     look_free(&p.look);
 }
 
+/* --- levels --- */
+
+/* A claim as the store makes it: what is owed first, then the highest levels. Appends the levels to
+ * `starts`. */
+static size_t start_some(struct look_tag *t, size_t count, size_t due[TASK_LEVELS],
+                         enum task_level *starts)
+{
+    size_t owed[TASK_LEVELS], won[TASK_LEVELS] = {0}, n = 0;
+    bool drained[TASK_LEVELS] = {false};
+
+    task_levels_owed(t->levels, t->passed, count, owed);
+    for (int i = 0; i < 2 * TASK_LEVELS; i++) {
+        enum task_level of = task_levels[i % TASK_LEVELS];
+        size_t most = i < TASK_LEVELS ? MIN(owed[of], count - n) : count - n, had = n;
+
+        for (; n < had + most && due[of]; due[of]--, won[of]++)
+            starts[n++] = of;
+        drained[of] |= n < had + most;
+    }
+    look_tag_passed(t, won, drained);
+    return n;
+}
+
+static void begin_levels(struct look_tag *t, const size_t due[TASK_LEVELS])
+{
+    *t = (struct look_tag){.next_at = TASK_TIME_NONE};
+    for (int i = 0; i < TASK_LEVELS; i++)
+        if (due[i])
+            look_tag_new(t, (enum task_level)i, 0);
+}
+
+#define STARTS 4000
+
+/* Of any eight starts, each level that has tasks due gets one, and the highest gets the rest. */
+static void no_level_starves_the_others(void **state)
+{
+    static const size_t dues[][TASK_LEVELS] = {{4000, 4000, 4000}, {4000, 4000, 0},
+                                               {4000, 0, 4000},    {0, 4000, 4000},
+                                               {4000, 300, 40},    {40, 4000, 300}};
+
+    (void)state;
+    for (size_t i = 0; i < sizeof dues / sizeof *dues; i++) {
+        enum task_level starts[STARTS];
+        size_t due[TASK_LEVELS], since[TASK_LEVELS] = {0}, n = 0;
+        struct look_tag t;
+
+        memcpy(due, dues[i], sizeof due);
+        begin_levels(&t, due);
+        while (n < STARTS && start_some(&t, 1, due, &starts[n])) {
+            for (int of = 0; of < TASK_LEVELS; of++) {
+                since[of] = (int)starts[n] == of || !due[of] ? 0 : since[of] + 1;
+                assert_in_range(since[of], 0, 7);
+            }
+            n++;
+        }
+        size_t high = 0;
+        for (size_t k = 0; k < n && k < 40; k++)
+            high += starts[k] == (dues[i][TASK_HIGH] ? TASK_HIGH : TASK_NORMAL);
+        assert_in_range(high, 40 * 5 / 7, 40);
+    }
+}
+
+/* Claims of many at once. */
+static void large_claims_share_as_small_ones_do(void **state)
+{
+    size_t due[TASK_LEVELS] = {100000, 100000, 100000}, sum[TASK_LEVELS] = {0}, all = 0;
+    enum task_level starts[500];
+    struct look_tag t;
+
+    (void)state;
+    begin_levels(&t, due);
+    for (size_t count = 1; count <= 200; count++) {
+        size_t n = start_some(&t, count, due, starts);
+        for (size_t i = 0; i < n; i++)
+            sum[starts[i]]++;
+        all += n;
+        for (int of = 0; of < TASK_LEVELS && all > 100; of++)
+            assert_true(sum[of] * 8 >= all);
+    }
+    assert_true(sum[TASK_HIGH] * 10 >= all * 7);
+}
+
 int main(void)
 {
     const struct CMUnitTest others[] = {
         cmocka_unit_test(cheap_looks_for_wakes_are_two_milliseconds_apart),
         cmocka_unit_test(a_look_that_takes_long_for_once_puts_no_wake_off),
         cmocka_unit_test(dear_looks_for_wakes_take_a_quarter_of_the_time),
+        cmocka_unit_test(no_level_starves_the_others),
+        cmocka_unit_test(large_claims_share_as_small_ones_do),
     };
 
     return table_run_rows("looks.tbl", 3, check_case, others, sizeof others / sizeof *others);

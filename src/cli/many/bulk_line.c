@@ -26,6 +26,7 @@ enum field {
     FIELD_EXPECTED, /* as list prints it */
     FIELD_MAX_ATTEMPTS,
     FIELD_ATTEMPTED,
+    FIELD_PRIORITY,
     FIELD_EXPIRES,
     FIELD_EXPIRES_AT,
     FIELD_COUNT,
@@ -41,6 +42,7 @@ static const struct json_member members[] = {
     [FIELD_MAX_ATTEMPTS] = {"max_attempts", JSON_INT, false},
     [FIELD_ATTEMPTED] = {"attempted", JSON_INT, false}, [FIELD_EXPIRES] = {"expires", JSON_TEXT, false},
     [FIELD_EXPIRES_AT] = {"expires_at", JSON_TEXT, false},
+    [FIELD_PRIORITY] = {"priority", JSON_TEXT, false},
 };
 /* clang-format on */
 
@@ -160,7 +162,9 @@ static int set_item(struct bulk_line_parser *p, const struct json_value *v, stru
                     struct bulk_line *ret, struct err *err)
 {
     const struct json_value *tag = &v[FIELD_TAG], *key = &v[FIELD_KEY], *body = &v[FIELD_BODY],
-                            *max = &v[FIELD_MAX_ATTEMPTS], *attempted = &v[FIELD_ATTEMPTED];
+                            *max = &v[FIELD_MAX_ATTEMPTS], *attempted = &v[FIELD_ATTEMPTED],
+                            *priority = &v[FIELD_PRIORITY];
+    int level = priority->present ? task_level_parse(priority->text) : TASK_NORMAL;
     int rc = task_check_tag(tag->text, tag->len, err);
     if (rc == 0 && key->present)
         rc = task_check_key(key->text, key->len, err);
@@ -168,12 +172,15 @@ static int set_item(struct bulk_line_parser *p, const struct json_value *v, stru
         if (v[i].present && (v[i].number < 1 || v[i].number > UINT32_MAX))
             rc = err_set(err, ERR_DATA, "\"%s\" %lld is out of range: 1 to %u", members[i].name,
                          (long long)v[i].number, UINT32_MAX);
+    if (rc == 0 && level < 0)
+        rc = err_set(err, ERR_DATA, "\"priority\" \"%.20s\" " TASK_LEVEL_RULE, priority->text);
     if (rc == 0)
         rc = set_times(p, v, &ret->task, err);
     if (rc == 0)
         rc = set_expiry(p, v, &ret->task, err);
     if (rc < 0)
         return rc;
+    ret->task.level = (enum task_level)level;
     ret->task.max_attempts = max->present ? (uint32_t)max->number : 0;
     ret->task.attempt = attempted->present ? (uint32_t)attempted->number : 0;
     ret->timed = v[FIELD_IN].present || v[FIELD_AT].present || v[FIELD_EXPECTED].present;

@@ -131,6 +131,13 @@ static int read_status(const struct json_value *v, int *ret, struct err *err)
     return 0;
 }
 
+static int read_level(const struct json_value *v, int *ret, struct err *err)
+{
+    *ret = task_level_parse(v->text);
+    return *ret < 0 ? err_set(err, ERR_DATA, "\"priority\" \"%.20s\" " TASK_LEVEL_RULE, v->text)
+                    : 0;
+}
+
 static int read_outcome(const struct json_value *v, int *ret, struct err *err)
 {
     *ret = task_outcome_parse(v->text);
@@ -191,6 +198,8 @@ static int read_member(const struct column *c, const struct json_value *v, void 
         return read_time(c->name, v, to, err);
     case COLUMN_STATUS:
         return read_status(v, to, err);
+    case COLUMN_LEVEL:
+        return read_level(v, to, err);
     case COLUMN_OUTCOME:
         return read_outcome(v, to, err);
     default:

@@ -118,6 +118,9 @@ void cell_set_field(struct cell *cell, const struct column *c, const void *row)
     case COLUMN_STATUS:
         cell_set_text(cell, task_status_name(*(const int *)p));
         break;
+    case COLUMN_LEVEL:
+        cell_set_text(cell, *(const int *)p ? task_level_names[*(const int *)p] : NULL);
+        break;
     case COLUMN_OUTCOME:
         outcome = *(const int *)p;
         cell_set_text(cell, task_outcome_name(outcome));

@@ -23,7 +23,7 @@ struct add_values {
     int64_t in_ms, max_attempts, attempted, skip, over_ms, retry_for_ms, expires_ms;
     struct cmd_when at, expires_at;
     const char *key, *from;
-    int on_conflict, format;
+    int on_conflict, level, format;
     bool debounce, dry_run, sql;
 };
 
@@ -106,6 +106,7 @@ static int make_task(struct cmd_context *c, const struct add_values *v, struct b
                              .expected_at = TASK_TIME_NONE,
                              .delay_ms = v->in_ms > 0 ? v->in_ms : 0,
                              .max_attempts = v->max_attempts > 0 ? (uint32_t)v->max_attempts : 0,
+                             .level = v->level > 0 ? (enum task_level)v->level : TASK_NORMAL,
                              .attempt = v->attempted > 0 ? (uint32_t)v->attempted : 0,
                              .expires_ms = v->expires_ms > 0 ? v->expires_ms : 0};
     int rc = task_check_tag(ret->tag, strlen(ret->tag), err);
@@ -230,8 +231,8 @@ static int run(struct cmd_context *c, const void *values, struct err *err)
 {
     const struct add_values *v = values;
     bool one_only = v->in_ms >= 0 || v->at.text || v->key || v->max_attempts >= 0 ||
-                    v->attempted >= 0 || v->expires_ms >= 0 || v->expires_at.text ||
-                    c->operand_count > 0;
+                    v->attempted >= 0 || v->level >= 0 || v->expires_ms >= 0 ||
+                    v->expires_at.text || c->operand_count > 0;
     if (v->sql && c->output >= 0)
         return err_set(err, ERR_USAGE, "--sql prints SQL: -o %s is not available with it",
                        out_format_names[c->output]);
@@ -283,6 +284,8 @@ static const struct cmd_option options[] = {
     {"debounce", 0, CMD_FLAG, FIELD(debounce), NULL, "with --key-conflict again: of two times, the later one counts", NULL, 0},
     {"max-attempts", 0, CMD_COUNT, FIELD(max_attempts), "N",
      "fail after N attempts; default: one more than the waits in the handler's retry list", NULL, 1},
+    {"priority", 0, CMD_CHOICE, FIELD(level), "P", "high, normal (default) or low: which of the due tasks of its tag start first",
+     task_level_names, 0},
     {"expires", 0, CMD_DURATION, FIELD(expires_ms), "D", "cancel it if it has not started within D after it was due", NULL, 0},
     {"expires-at", 0, CMD_INSTANT, FIELD(expires_at), "TIME", "cancel it if it has not started by TIME", NULL, 0},
     {"attempted", 0, CMD_COUNT, FIELD(attempted), "N", "you have tried N times already: go on with the next wait of the retry list",
@@ -309,7 +312,7 @@ const struct cmd cmd_add = {
         "the body itself, - takes it from standard input, @FILE from a file; without one it is empty, and it is an error if "
         "standard input has data.\n"
         "FILE has one task per line. NDJSON has the members tag, body (or body_base64), key, in or at, max_attempts, attempted, "
-        "expires or expires_at. TSV has the columns tag, in or at, key, body, or "
+        "priority, expires or expires_at. TSV has the columns tag, in or at, key, body, or "
         "those named by a first line that begins with \"tag\"; \\t \\n \\r \\\\ and \\xHH "
         "stand for bytes. CSV has the columns that its first line names. Lines are added in chunks of up to " TEXT_OF(
             TASK_CHUNK_ROWS) " lines, each whole or not at all.",

@@ -81,14 +81,16 @@ static void take_herd(const struct db_rows *r, void *arg)
         add_herd(s, tag, at, db_u64(r, HERD_TASKS));
 }
 
-/* Appends the tasks of these tags: a bounded number, even if the server's estimate was wrong.
- * count 0: of all tags. */
+/* Appends the tasks of these parts, which are of one level: a bounded number, even if the server's
+ * estimate was wrong. count 0: of all tags. */
 static void put_tasks(const struct reading *w, struct buf *sql, struct tag_count *const *parts,
                       size_t count)
 {
-    buf_printf(sql,
-               " FROM (SELECT tag, expected_time FROM dq_task FORCE INDEX (due) WHERE status = %d",
-               TASK_PENDING);
+    buf_str(sql, " FROM (SELECT tag, expected_time FROM dq_task FORCE INDEX (due) WHERE status ");
+    if (count)
+        buf_printf(sql, "= %u", parts[0]->status);
+    else
+        buf_str(sql, SQL_PENDING);
     for (size_t i = 0; i < count; i++) {
         buf_str(sql, i ? ", " : " AND tag IN (");
         sql_put_tag(sql, parts[i]->tag);
@@ -130,11 +132,20 @@ static int read_tasks(struct reading *w, struct tag_count *const *parts, size_t 
 static int read_few(struct reading *w, struct tag_count *const *parts, size_t count,
                     struct err *err)
 {
+    struct tag_count *group[TAGS_AT_ONCE];
     int rc = 0;
 
-    for (size_t i = 0, n; rc == 0 && i < count; i += n) {
-        n = MIN(count - i, (size_t)TAGS_AT_ONCE);
-        rc = read_tasks(w, parts + i, n, err);
+    for (int level = 0; level < TASK_LEVELS; level++) {
+        size_t n = 0;
+
+        for (size_t i = 0; rc == 0 && i < count; i++) {
+            if (parts[i]->status == sql_pending(level))
+                group[n++] = parts[i];
+            if (n == TAGS_AT_ONCE || (n && i == count - 1)) {
+                rc = read_tasks(w, group, n, err);
+                n = 0;
+            }
+        }
     }
     return rc;
 }
@@ -177,7 +188,7 @@ static size_t make_parts(const struct reading *w, struct tag_count *const *tags,
             int64_t at = w->to->from_at + (int64_t)k * w->step_ms;
 
             parts[n++] = (struct tag_count){.tag = tags[i]->tag,
-                                            .status = TASK_PENDING,
+                                            .status = tags[i]->status,
                                             .from_at = MAX(at, w->to->now_at + 1),
                                             .until_at = at + w->step_ms};
         }
@@ -337,7 +348,8 @@ int forecast_store_read(struct db *db, const struct forecast_ask *ask, struct fo
     parts = mem_zero(peek.count + 1, sizeof *parts);
     for (size_t i = 0; i < peek.count; i++)
         if (!ask->tag_glob || task_tag_glob(ask->tag_glob, peek.tags[i].tag))
-            parts[count++] = (struct tag_count){.tag = peek.tags[i].tag, .status = TASK_PENDING};
+            parts[count++] = (struct tag_count){.tag = peek.tags[i].tag,
+                                                .status = sql_pending(peek.tags[i].level)};
     rc = read_due(&w, ask->tag_glob, err);
     if (rc == 0)
         rc = read_steps(&w, parts, count, !ask->tag_glob, err);

@@ -32,7 +32,7 @@ int health_store_plan(struct db *db, const struct buf *statement, struct health_
 /* Rows among the newest HEALTH_ROWS that are not as dq writes them. */
 #define HEALTH_ROWS 10000
 #define HEALTH_MEND_UNKEYED                                                                        \
-    "UPDATE dq_task SET live = 1 WHERE status IN (0, 3) AND task_key IS NOT NULL"
+    "UPDATE dq_task SET live = 1 WHERE status IN (0, 3, 5, 6) AND task_key IS NOT NULL"
 struct health_rows {
     uint64_t unkeyed;  /* pending or running with a key, but live is not 1: its key is not unique */
     uint64_t unknown;  /* with a status that is none */

@@ -7,6 +7,7 @@
 #include "store/ask/import_store.h"
 #include "store/db/columns.h"
 #include "store/db/db_statement.h"
+#include "store/fleet/poller_store.h"
 #include "store/row/add_token.h"
 #include "store/row/field.h"
 #include "store/row/sql.h"
@@ -147,12 +148,15 @@ static void put_task(struct db_statement *st, const struct task *t, bool keep_id
 {
     size_t count;
     const struct column *columns = task_columns(keep_id, &count);
+    struct task stored = *t;
 
+    if (t->status == TASK_PENDING)
+        stored.status = (int)sql_pending(t->level);
     buf_str(&st->sql, holds_key(t) ? "(1, " : "(NULL, ");
     if (token)
         sql_put_token(&st->sql, token);
     buf_str(&st->sql, token ? ", " : "NULL, ");
-    field_put_values(st, columns, count, t);
+    field_put_values(st, columns, count, &stored);
     buf_chr(&st->sql, ')');
 }
 
@@ -269,12 +273,15 @@ int import_store_add(struct db *db, struct import_item *items, size_t n, bool ke
                      struct event_act *act, struct err *err)
 {
     struct add_token token;
-    int rc = 0;
+    bool levels = false;
 
+    for (size_t i = 0; i < n; i++)
+        levels |= items[i].task.level != TASK_NORMAL;
+    int rc = levels ? poller_store_check_knows(db, POLLER_KNOWS_PRIORITY, err) : 0;
     add_token_init(db, &token);
     if (keep_ids)
         token.first_id = items[0].task.id;
-    else
+    else if (rc == 0)
         rc = add_token_lower(db, &token, "", err);
     if (rc >= 0)
         rc = add_once(db, items, n, keep_ids, token.bytes, act, err);

@@ -12,6 +12,7 @@
 #include "store/row/sql.h"
 
 #include <stdlib.h>
+#include <sys/param.h>
 
 #define TAGS_AT_ONCE 100 /* in one statement */
 /* Tasks of a tag that are read if the first one was given a time in the past: so many times more
@@ -26,7 +27,8 @@ struct reading {
     struct db *db;
     struct tag_info *infos; /* sorted */
     size_t count;
-    uint64_t limit; /* tasks of a tag */
+    uint64_t limit; /* tasks of a tag and level */
+    size_t last;    /* the tag of the last row */
 };
 
 /* ---- the first due tasks of each tag */
@@ -44,22 +46,25 @@ enum { FIRST_COLUMNS(COLUMNS_NAME) FIRST_COUNT };
 
 static int take_first(const struct db_rows *r, void *arg, struct err *err)
 {
-    const struct reading *w = arg;
+    struct reading *w = arg;
     uint64_t at = db_u64(r, FIRST_TAG);
     int64_t from_at = sql_due(r, FIRST_FROM);
+    bool more = at == w->last; /* of its levels */
 
     if (at >= w->count)
         return sql_odd_row(w->db, err);
     if (db_is_null(r, FIRST_FROM))
         return 0;
-    w->infos[at].late_from_at = from_at;
-    w->infos[at].refused = db_u64(r, FIRST_REFUSED);
-    w->infos[at].late_sampled =
-        db_u64(r, FIRST_TASKS) >= w->limit && sql_due(r, FIRST_LAST) < from_at;
+    struct tag_info *t = &w->infos[at];
+    bool sampled = db_u64(r, FIRST_TASKS) >= w->limit && sql_due(r, FIRST_LAST) < from_at;
+    t->late_from_at = more ? MIN(t->late_from_at, from_at) : from_at;
+    t->refused = db_u64(r, FIRST_REFUSED) || (more && t->refused);
+    t->late_sampled = sampled || (more && t->late_sampled);
+    w->last = at;
     return 0;
 }
 
-static void put_first(struct buf *sql, const struct reading *w, size_t i)
+static void put_first(struct buf *sql, const struct reading *w, size_t i, int level)
 {
     buf_str(sql, "SELECT ");
     buf_printf(sql, COLUMNS_SELECT(FIRST_COLUMNS), i);
@@ -67,7 +72,7 @@ static void put_first(struct buf *sql, const struct reading *w, size_t i)
             " FROM (SELECT expected_time, " SQL_LATE_FROM " AS late_from, " SQL_REFUSED
             " AS refused FROM dq_task FORCE INDEX (due) WHERE status = ? AND tag = ?"
             " AND expected_time <= UTC_TIMESTAMP(3) ORDER BY " SQL_DUE_ORDER("", "") " LIMIT ?) x",
-            SQL_INT(TASK_PENDING), SQL_TAG(w->infos[i].tag), SQL_ID(w->limit));
+            SQL_INT(sql_pending(level)), SQL_TAG(w->infos[i].tag), SQL_ID(w->limit));
 }
 
 static int run_first(struct reading *w, struct buf *sql, struct err *err)
@@ -106,12 +111,17 @@ static int read_first(struct reading *w, uint64_t limit, bool (*is_wanted)(const
     int rc = 0;
 
     w->limit = limit;
+    w->last = SIZE_MAX;
     for (size_t i = 0; rc == 0 && i < w->count; i++) {
         if (!is_wanted(&w->infos[i]))
             continue;
-        buf_str(&sql, parts ? " UNION ALL " : "");
-        put_first(&sql, w, i);
-        if (++parts == TAGS_AT_ONCE) {
+        for (int level = 0; level < TASK_LEVELS; level++) {
+            if (!(w->infos[i].due_levels & TASK_LEVEL_BIT(level)))
+                continue;
+            buf_str(&sql, parts++ ? " UNION ALL " : "");
+            put_first(&sql, w, i, level);
+        }
+        if (parts >= TAGS_AT_ONCE) {
             rc = run_first(w, &sql, err);
             parts = 0;
         }
@@ -147,9 +157,9 @@ static void take_all(const struct db_rows *r, void *arg)
 static int read_all(struct reading *w, struct err *err)
 {
     return sql_all(w->db, ALL_COUNT, take_all, w, err,
-                   "SELECT ? FROM dq_task FORCE INDEX (due) WHERE status = ?"
+                   "SELECT ? FROM dq_task FORCE INDEX (due) WHERE status " SQL_PENDING
                    " AND expected_time <= UTC_TIMESTAMP(3) GROUP BY tag",
-                   SQL_PART(COLUMNS_SELECT(ALL_COLUMNS)), SQL_INT(TASK_PENDING));
+                   SQL_PART(COLUMNS_SELECT(ALL_COLUMNS)));
 }
 
 int tag_late_read(struct db *db, struct tag_info *infos, size_t count, bool whole, int64_t most_ms,

@@ -122,7 +122,13 @@ static void take_pair(const struct db_rows *r, void *arg)
         struct tag_info *i = infos_get(w->to, tag);
         i->count[status] = 1;
         if (status == TASK_PENDING) {
-            i->next_at = sql_due(r, PAIR_FIRST);
+            int64_t first_at = sql_due(r, PAIR_FIRST);
+            unsigned level = TASK_LEVEL_BIT(sql_level(r, PAIR_STATUS));
+
+            i->levels |= level;
+            i->due_levels |= first_at <= w->now_at ? level : 0;
+            if (i->next_at == TASK_TIME_NONE || first_at < i->next_at)
+                i->next_at = first_at;
             if (i->next_at <= w->now_at)
                 i->late_from_at = i->next_at;
         }
@@ -138,9 +144,19 @@ static int read_pairs(struct reading *w, struct err *err)
                    SQL_PART(COLUMNS_SELECT(PAIR_COLUMNS)));
 }
 
-static bool is_part(const struct tag_info *t, unsigned status, unsigned skip)
+/* value: of status. */
+static bool is_part(const struct tag_info *t, unsigned value, unsigned skip)
 {
-    return t->count[status] && !(skip & TASK_BIT(status));
+    int status = sql_status_of(value);
+
+    return t->count[status] && !(skip & TASK_BIT(status)) &&
+           (status != TASK_PENDING || t->levels & TASK_LEVEL_BIT(sql_level_of(value)));
+}
+
+static bool is_due(const struct tag_info *t, unsigned value)
+{
+    return sql_status_of(value) == TASK_PENDING &&
+           t->due_levels & TASK_LEVEL_BIT(sql_level_of(value));
 }
 
 static size_t count_parts(const struct infos *t, unsigned skip)
@@ -148,9 +164,8 @@ static size_t count_parts(const struct infos *t, unsigned skip)
     size_t n = 0;
 
     for (size_t i = 0; i < t->count; i++) {
-        for (unsigned s = 0; s < TASK_STATUS_COUNT; s++)
-            n += is_part(&t->items[i], s, skip);
-        n += t->items[i].late_from_at != TASK_TIME_NONE;
+        for (unsigned s = 0; s < SQL_STATUS_COUNT; s++)
+            n += is_part(&t->items[i], s, skip) + is_due(&t->items[i], s);
     }
     return n;
 }
@@ -183,9 +198,9 @@ static void take_all_counts(const struct db_rows *r, void *arg)
     struct tag_info *i = infos_find(w->to, tag);
 
     if (i && status != TASK_STATUS_UNKNOWN)
-        i->count[status] = db_u64(r, ALL_TASKS);
+        i->count[status] += db_u64(r, ALL_TASKS);
     if (i && status == TASK_PENDING)
-        i->due = db_u64(r, ALL_DUE);
+        i->due += db_u64(r, ALL_DUE);
 }
 
 /* Reads the whole index for all counts in one statement. Tags added since are left out. */
@@ -198,7 +213,8 @@ static int read_all_counts(struct reading *w, struct err *err)
                    SQL_PART(COLUMNS_SELECT(ALL_COLUMNS)));
 }
 
-/* The states of each tag that has tasks in them, and its due tasks, each a part. */
+/* The states of each tag that has tasks in them, and its due tasks, each a part; of pending tasks,
+ * each level. */
 static size_t make_parts(const struct reading *w, struct tag_count *parts)
 {
     size_t n = 0;
@@ -206,17 +222,16 @@ static size_t make_parts(const struct reading *w, struct tag_count *parts)
     for (size_t i = 0; i < w->to->count; i++) {
         const struct tag_info *t = &w->to->items[i];
 
-        for (unsigned s = 0; s < TASK_STATUS_COUNT; s++)
+        for (unsigned s = 0; s < SQL_STATUS_COUNT; s++) {
+            struct tag_count part = {
+                .tag = t->tag, .status = s, .from_at = TASK_TIME_NONE, .until_at = TASK_TIME_NONE};
+
             if (is_part(t, s, w->how->skip))
-                parts[n++] = (struct tag_count){.tag = t->tag,
-                                                .status = s,
-                                                .from_at = TASK_TIME_NONE,
-                                                .until_at = TASK_TIME_NONE};
-        if (t->late_from_at != TASK_TIME_NONE)
-            parts[n++] = (struct tag_count){.tag = t->tag,
-                                            .status = TASK_PENDING,
-                                            .from_at = TASK_TIME_NONE,
-                                            .until_at = w->now_at + 1};
+                parts[n++] = part;
+            part.until_at = w->now_at + 1;
+            if (is_due(t, s))
+                parts[n++] = part;
+        }
     }
     return n;
 }
@@ -227,16 +242,22 @@ static void take_parts(struct infos *t, unsigned skip, const struct tag_count *p
     for (size_t i = 0; i < t->count; i++) {
         struct tag_info *info = &t->items[i];
 
-        for (unsigned s = 0; s < TASK_STATUS_COUNT; s++) {
-            if (!is_part(info, s, skip))
-                continue;
-            info->count[s] = parts->tasks;
-            info->sampled[s] = parts++->sampled;
+        uint64_t sum[TASK_STATUS_COUNT] = {0};
+
+        for (unsigned s = 0; s < SQL_STATUS_COUNT; s++) {
+            int status = sql_status_of(s);
+
+            if (is_part(info, s, skip)) {
+                sum[status] += parts->tasks;
+                info->sampled[status] |= parts++->sampled;
+            }
+            if (is_due(info, s)) {
+                info->due += parts->tasks;
+                info->due_sampled |= parts++->sampled;
+            }
         }
-        if (info->late_from_at != TASK_TIME_NONE) {
-            info->due = parts->tasks;
-            info->due_sampled = parts++->sampled;
-        }
+        for (unsigned s = 0; s < TASK_STATUS_COUNT; s++)
+            info->count[s] = skip & TASK_BIT(s) ? info->count[s] : sum[s];
     }
 }
 

@@ -189,7 +189,9 @@ static int replace_row(struct db *db, const struct task_new *t, const struct cla
     struct buf *sql = &st.sql;
     uint64_t rows = 0;
 
-    buf_str(sql, "UPDATE dq_task SET ");
+    buf_str(sql, "UPDATE dq_task SET priority = "); /* status follows from it */
+    sql_put_level(sql, t->level);
+    buf_str(sql, ", ");
     sql_put_transition(sql, "", TASK_RESCHEDULE, NULL);
     buf_printf(sql, ", attempt = %" PRIu32 ", message_body = ", t->attempt);
     db_statement_put(&st, t->body ? t->body : "", t->body_size);
@@ -230,6 +232,8 @@ static int mark_row(struct db *db, const struct task_new *t, uint64_t id,
     task_new_put_expires(sql, t, "again_time");
     if (t->max_attempts)
         buf_printf(sql, ", max_attempts = %" PRIu32, t->max_attempts);
+    if (t->level)
+        buf_printf(sql, ", priority = %u", sql_pending(t->level));
     buf_str(sql, " WHERE ");
     sql_put_from(sql, "", TASK_AGAIN);
     buf_printf(sql, " AND id = %" PRIu64, id);
@@ -341,6 +345,16 @@ static int give_up(enum key_conflict on_conflict, struct err *err)
     return err_set(err, ERR_UNAVAILABLE, "the connection broke at every try; nothing was stored");
 }
 
+/* An account that may only insert cannot know which dqds live. */
+static int check_level(struct db *db, const struct task_new *t, size_t n, struct err *err)
+{
+    int rc = task_new_columns(t, n) & TASK_NEW_LEVEL
+                 ? poller_store_check_knows(db, POLLER_KNOWS_PRIORITY, err)
+                 : 0;
+
+    return rc == ERR_DENIED ? 0 : rc;
+}
+
 static int add_tried(struct db *db, const struct task_new *t, enum key_conflict on_conflict,
                      struct task_added *ret, struct err *err)
 {
@@ -350,6 +364,8 @@ static int add_tried(struct db *db, const struct task_new *t, enum key_conflict 
     add_token_init(db, &token);
     for (int tries = 0; tries < ADD_TRIES; tries++) {
         int rc = begin_try(db, &token, err);
+        if (rc == 0)
+            rc = check_level(db, t, 1, err);
         if (rc == 0)
             rc = add_once(db, t, token.bytes, on_conflict, true, &added, err);
         bool lost = rc == ERR_LOST;
@@ -479,6 +495,8 @@ static int add_many_tried(struct db *db, const struct task_new *t, size_t n,
     add_token_init(db, &token);
     for (int tries = 0; tries < ADD_TRIES; tries++) {
         int rc = begin_try(db, &token, err);
+        if (rc == 0)
+            rc = check_level(db, t, n, err);
         if (rc == 0)
             rc = add_all(db, t, n, token.bytes, on_conflict, singly, ret_kept, ret_bad, err);
         if (rc != ERR_LOST)

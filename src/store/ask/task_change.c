@@ -133,8 +133,10 @@ static int read_changed(struct db *db, enum task_event event, const struct part 
 
     for (size_t i = 0; i < x->count; i++)
         ret[i] = (struct claim_ref){x->refs[i].id, x->refs[i].version + 1};
-    buf_printf(&sql, "SELECT %s FROM dq_task FORCE INDEX (PRIMARY) WHERE status = %d AND ",
-               COLUMNS_SELECT(CLAIM_REF_COLUMNS), (int)task_transition(event)->to);
+    buf_printf(&sql, "SELECT %s FROM dq_task FORCE INDEX (PRIMARY) WHERE ",
+               COLUMNS_SELECT(CLAIM_REF_COLUMNS));
+    sql_put_statuses(&sql, "", TASK_BIT(task_transition(event)->to));
+    buf_str(&sql, " AND ");
     claim_ref_put(&sql, "", ret, x->count);
     return claim_ref_read(db, &sql, ret, x->count, ret_count, err);
 }

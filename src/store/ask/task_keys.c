@@ -11,6 +11,7 @@
  */
 #include "store/ask/task_keys.h"
 #include "base/mem.h"
+#include "base/text.h"
 #include "store/ask/tag_store.h"
 #include "store/ask/task_match.h"
 #include "store/db/columns.h"
@@ -29,8 +30,8 @@
 #define CURSORS_A_COUNT 8
 
 struct cursor {
-    int status;
-    char *tag; /* NULL: walks the primary key, any status */
+    int status; /* the value in the column */
+    char *tag;  /* NULL: walks the primary key, any status */
     struct task_match m;
     size_t next;          /* m.keys[next] is the head */
     struct task_key last; /* read last */
@@ -213,15 +214,15 @@ static int add_ranges(struct task_keys *k, struct err *err)
     BUF_LOCAL struct buf sql = BUF_INIT;
 
     const bool one = glob && !task_filter_has_wildcard(glob);
-    for (int s = 0; one && s < TASK_STATUS_COUNT; s++)
-        if (k->statuses & TASK_BIT(s))
+    for (int s = 0; one && s < SQL_STATUS_COUNT; s++)
+        if (k->statuses & TASK_BIT(sql_status_of((uint64_t)s)))
             cursor_add(k, s, glob);
     if (one && !(k->statuses & TASK_BIT(TASK_STATUS_UNKNOWN)))
         return 0;
     buf_printf(&sql, "SELECT %s FROM (SELECT status, tag FROM dq_task FORCE INDEX (due)",
                COLUMNS_SELECT(RANGE_COLUMNS));
     if (one)
-        buf_printf(&sql, " WHERE status >= %d", (int)TASK_STATUS_COUNT);
+        buf_str(&sql, " WHERE status >= " TEXT_OF(SQL_STATUS_COUNT));
     buf_str(&sql, " GROUP BY status, tag) r WHERE 1"); /* a loose index scan */
     put_pause(&sql, k, "r.tag");
     return db_all_streamed(k->db, &sql, RANGE_COUNT, take_range, k, err);

@@ -23,8 +23,16 @@ static int count_before(struct db *db, const struct task *t, struct why_tag *ret
 {
     BUF_LOCAL struct buf sql = BUF_INIT;
 
-    sql_put(&sql, "SELECT COUNT(*) FROM (SELECT 1" OF_TAG, SQL_INT(TASK_PENDING), SQL_TAG(t->tag));
+    sql_put(&sql, "SELECT COUNT(*) FROM (SELECT 1" OF_TAG, SQL_INT(sql_pending(t->level)),
+            SQL_TAG(t->tag));
     sql_put_due_beyond(&sql, "", '<', db_put_time, t->expected_at, t->id);
+    for (int i = 0; (int)task_levels[i] != t->level; i++) { /* of higher ones, all that are due */
+        sql_put(&sql, " UNION ALL SELECT 1" OF_TAG, SQL_INT(sql_pending(task_levels[i])),
+                SQL_TAG(t->tag));
+        buf_str(&sql, " AND expected_time <= GREATEST(UTC_TIMESTAMP(3), ");
+        db_put_time(&sql, t->expected_at);
+        buf_chr(&sql, ')');
+    }
     buf_printf(&sql, " LIMIT %d) b", WHY_STORE_MOST + 1);
     return sql_one(db, &sql, COLUMNS_ONE, sql_take_u64, &ret->before, err);
 }
@@ -134,9 +142,15 @@ void why_store_done(struct why_tag *w)
 
 int why_store_first(struct db *db, const char *tag, uint64_t *ret_id, struct err *err)
 {
-    return sql_first(db, COLUMNS_ONE, sql_take_u64, ret_id, err,
-                     "SELECT id" OF_TAG " ORDER BY " SQL_DUE_ORDER("", "") " LIMIT 1",
-                     SQL_INT(TASK_PENDING), SQL_TAG(tag));
+    BUF_LOCAL struct buf sql = BUF_INIT;
+
+    for (int level = 0; level < TASK_LEVELS; level++)
+        sql_put(&sql,
+                "?(SELECT id, expected_time" OF_TAG " ORDER BY " SQL_DUE_ORDER("", "") " LIMIT 1)",
+                SQL_PART(level ? " UNION ALL " : "SELECT id FROM ("), SQL_INT(sql_pending(level)),
+                SQL_TAG(tag));
+    buf_str(&sql, ") f ORDER BY " SQL_DUE_ORDER("", "") " LIMIT 1");
+    return db_first(db, &sql, COLUMNS_ONE, sql_take_u64, ret_id, err);
 }
 
 int why_store_locked(struct db *db, uint64_t id, struct err *err)

@@ -13,7 +13,12 @@
 #define POLLER_CLOCK_NONE INT64_MIN
 
 /* What this dqd knows of rows of dq_task and dq_limit that an older one would not heed. */
-enum { POLLER_KNOWS_AGAIN = 1, POLLER_KNOWS_LIMITS, POLLER_KNOWS = POLLER_KNOWS_LIMITS };
+enum {
+    POLLER_KNOWS_AGAIN = 1,
+    POLLER_KNOWS_LIMITS,
+    POLLER_KNOWS_PRIORITY,
+    POLLER_KNOWS = POLLER_KNOWS_PRIORITY
+};
 
 struct poller_info {
     unsigned char token[TASK_TOKEN_SIZE];

@@ -11,6 +11,7 @@
 #include "base/timetable.h"
 #include "store/db/db.h"
 #include "store/row/task_new.h"
+#include "store/row/sql.h"
 
 #define SCHEDULE_ROW_BODY_MOST 65535 /* bytes */
 
@@ -89,7 +90,7 @@ struct schedule {
 /* Of a slot: s, its row of dq_slot, and t, its task. */
 #define SCHEDULE_ROW_RUN(X)                                                                               \
     X("t.id", "task_id", ID, task_id, 0, 0, NULL, "")                                                     \
-    X("COALESCE(t.status, s.result)", "result", EXIT, status, 0, 0, get_result, "")                       \
+    X("COALESCE(" SQL_STATE("t.") ", s.result)", "result", EXIT, status, 0, 0, get_result, "")            \
     X("COALESCE(t.execution_time, s.start_time)", "started", TIME, started_at, 0, 0, NULL, "")            \
     X("COALESCE(t.finish_time, s.finish_time)", "finished", TIME, finished_at, 0, 0, NULL, "")            \
     X("COALESCE(t.exit_code, s.exit_code)", "exit", EXIT, exit, 0, 0, NULL, "")                           \

@@ -104,6 +104,9 @@ void field_read(const struct db_rows *r, unsigned col, const struct column *c, v
     case COLUMN_STATUS:
         *(int *)to = sql_status(r, col);
         break;
+    case COLUMN_LEVEL:
+        *(int *)to = (int)sql_level(r, col);
+        break;
     case COLUMN_OUTCOME:
         *(int *)to = task_outcome_parse(db_string(r, col));
         break;
@@ -199,6 +202,9 @@ static void put_value(struct db_statement *st, const struct column *c, const voi
             sql_put_token(&st->sql, token);
         else
             buf_str(&st->sql, "NULL");
+        break;
+    case COLUMN_LEVEL:
+        sql_put_level(&st->sql, *(const int *)p);
         break;
     case COLUMN_OUTCOME:
         db_put_text(&st->sql, task_outcome_name(*(const int *)p));

@@ -157,11 +157,45 @@ void sql_put_tag(struct buf *sql, const char *tag)
     buf_str(sql, " USING utf8mb4)");
 }
 
+int sql_status_of(uint64_t value)
+{
+    return value < TASK_STATUS_COUNT  ? (int)value
+           : value < SQL_STATUS_COUNT ? TASK_PENDING
+                                      : TASK_STATUS_UNKNOWN;
+}
+
 int sql_status(const struct db_rows *r, unsigned col)
 {
-    uint64_t status = db_u64(r, col);
+    return sql_status_of(db_u64(r, col));
+}
 
-    return status < TASK_STATUS_COUNT ? (int)status : TASK_STATUS_UNKNOWN;
+_Static_assert(TASK_PENDING == 0 && TASK_STATUS_COUNT == 5 && TASK_HIGH == 1 && TASK_LOW == 2 &&
+                   SQL_STATUS_COUNT == 5 + TASK_LEVELS - 1,
+               "the values of status");
+
+unsigned sql_pending(int level)
+{
+    return level == TASK_NORMAL ? TASK_PENDING : TASK_STATUS_COUNT - 1 + (unsigned)level;
+}
+
+void sql_put_level(struct buf *sql, int level)
+{
+    if (level == TASK_NORMAL)
+        buf_str(sql, "NULL");
+    else
+        buf_u64(sql, sql_pending(level));
+}
+
+enum task_level sql_level_of(uint64_t value)
+{
+    return value == sql_pending(TASK_HIGH)  ? TASK_HIGH
+           : value == sql_pending(TASK_LOW) ? TASK_LOW
+                                            : TASK_NORMAL;
+}
+
+enum task_level sql_level(const struct db_rows *r, unsigned col)
+{
+    return sql_level_of(db_u64(r, col));
 }
 
 void sql_read_token(const struct db_rows *r, unsigned col, unsigned char ret[TASK_TOKEN_SIZE])
@@ -255,7 +289,7 @@ void sql_put_statuses(struct buf *sql, const char *alias, unsigned mask)
     const char *separator = "";
 
     if (mask & TASK_BIT(TASK_STATUS_UNKNOWN)) {
-        buf_printf(sql, "(%sstatus >= %d OR ", alias, (int)TASK_STATUS_COUNT);
+        buf_printf(sql, "(%sstatus >= %d OR ", alias, SQL_STATUS_COUNT);
         sql_put_statuses(sql, alias, mask & ~TASK_BIT(TASK_STATUS_UNKNOWN));
         buf_chr(sql, ')');
         return;
@@ -265,8 +299,8 @@ void sql_put_statuses(struct buf *sql, const char *alias, unsigned mask)
         return;
     }
     buf_printf(sql, "%sstatus IN (", alias);
-    for (unsigned s = 0; s < TASK_STATUS_COUNT; s++) {
-        if (mask & TASK_BIT(s)) {
+    for (unsigned s = 0; s < SQL_STATUS_COUNT; s++) {
+        if (mask & TASK_BIT(sql_status_of(s))) {
             buf_printf(sql, "%s%u", separator, s);
             separator = ",";
         }
@@ -323,8 +357,12 @@ void sql_put_transition(struct buf *sql, const char *alias, enum task_event even
 {
     const struct task_transition *t = task_transition(event);
 
-    buf_printf(sql, "%sstatus = %d, %sversion = %sversion + 1, %supdate_time = UTC_TIMESTAMP(3)",
-               alias, (int)t->to, alias, alias, alias);
+    if (t->to == TASK_PENDING)
+        buf_printf(sql, "%sstatus = COALESCE(%spriority, %d)", alias, alias, TASK_PENDING);
+    else
+        buf_printf(sql, "%sstatus = %d", alias, (int)t->to);
+    buf_printf(sql, ", %sversion = %sversion + 1, %supdate_time = UTC_TIMESTAMP(3)", alias, alias,
+               alias);
     if (t->new_ladder)
         buf_printf(sql, ", %sattempt = 0", alias);
     else if (t->attempt_change)

@@ -66,8 +66,21 @@ char *sql_dup_tag(const struct db_rows *r, unsigned col);
 void sql_put_tag(struct buf *sql, const char *tag);
 /* A copy of a key: with its trailing blanks, and NULs as in a tag; NULL: none. */
 char *sql_dup_key(const struct db_rows *r, unsigned col);
-/* A cell of the column status; TASK_STATUS_UNKNOWN for a number that is not a status. */
+/* The values of `status` that mean pending, which nothing outside src/store knows: 0, and of tasks
+ * with another priority than normal 5 and 6, so that the index `due` has each level in its order.
+ * The column `priority` has the value to which such a task returns, or NULL. */
+#define SQL_PENDING "IN (0,5,6)"
+#define SQL_STATE(alias) "IF(" alias "status " SQL_PENDING ",0," alias "status)" /* pending: 0 */
+#define SQL_STATUS_COUNT 7       /* greater values are no status */
+unsigned sql_pending(int level); /* 0, 5 or 6 */
+/* What a value of status means; TASK_STATUS_UNKNOWN: it is none. sql_level_of: of status or
+ * priority. */
+int sql_status_of(uint64_t value);
+enum task_level sql_level_of(uint64_t value);
+void sql_put_level(struct buf *sql, int level); /* the value of `priority` */
+/* The same of a cell. */
 int sql_status(const struct db_rows *r, unsigned col);
+enum task_level sql_level(const struct db_rows *r, unsigned col);
 
 /* A cell of expected_time, which is NOT NULL: an instant, far in the past if it cannot be read. */
 int64_t sql_due(const struct db_rows *r, unsigned col);

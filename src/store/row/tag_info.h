@@ -12,6 +12,7 @@ struct tag_info {
     uint64_t count[TASK_STATUS_COUNT]; /* of states that were skipped: 1 if there are some */
     bool sampled[TASK_STATUS_COUNT];   /* the count is an estimate */
     uint64_t due;                      /* pending and due */
+    unsigned levels, due_levels;       /* TASK_LEVEL_BIT of its pending tasks, of those due */
     bool due_sampled;
     /* of the task that is latest: from when on (task_late_from); TASK_TIME_NONE: none is due */
     int64_t late_from_at;

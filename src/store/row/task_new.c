@@ -52,7 +52,7 @@ unsigned task_new_columns(const struct task_new *t, size_t n)
         has |= (t[i].key ? TASK_NEW_KEY : 0u) | (t[i].max_attempts ? TASK_NEW_MAX_ATTEMPTS : 0u) |
                (t[i].delay_ms ? TASK_NEW_DELAY : 0u) | (t[i].attempt ? TASK_NEW_ATTEMPT : 0u) |
                (t[i].expires_ms || t[i].expires_at ? TASK_NEW_EXPIRES : 0u) |
-               (t[i].scheduled ? TASK_NEW_SCHEDULED : 0u);
+               (t[i].scheduled ? TASK_NEW_SCHEDULED : 0u) | (t[i].level ? TASK_NEW_LEVEL : 0u);
     return has;
 }
 
@@ -60,12 +60,13 @@ void task_new_put_insert(struct buf *sql, unsigned has)
 {
     buf_printf(
         sql,
-        "INSERT INTO dq_task (tag, message_body, body_size, add_token, expected_time, create_time%s%s%s%s%s%s) VALUES ",
+        "INSERT INTO dq_task (tag, message_body, body_size, add_token, expected_time, create_time%s%s%s%s%s%s%s) VALUES ",
         has & TASK_NEW_KEY ? ", task_key, live" : "",
         has & TASK_NEW_MAX_ATTEMPTS ? ", max_attempts" : "",
         has & TASK_NEW_DELAY ? ", delay_time" : "", has & TASK_NEW_ATTEMPT ? ", attempt" : "",
         has & TASK_NEW_EXPIRES ? ", expires_time" : "",
-        has & TASK_NEW_SCHEDULED ? ", missed_slots" : "");
+        has & TASK_NEW_SCHEDULED ? ", missed_slots" : "",
+        has & TASK_NEW_LEVEL ? ", status, priority" : "");
 }
 
 static void put_row(struct db_statement *st, const struct task_new *t, unsigned has,
@@ -110,6 +111,10 @@ static void put_row(struct db_statement *st, const struct task_new *t, unsigned 
     }
     if (has & TASK_NEW_SCHEDULED)
         buf_printf(sql, t->scheduled ? ",%" PRIu32 : ",NULL", t->missed_slots);
+    if (has & TASK_NEW_LEVEL) {
+        buf_printf(sql, ",%u,", sql_pending(t->level));
+        sql_put_level(sql, t->level);
+    }
     buf_chr(sql, ')');
 }
 

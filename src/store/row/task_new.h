@@ -15,8 +15,9 @@ struct task_new {
     const char *tag, *key;
     const void *body;
     size_t body_size;
-    int64_t expected_at;         /* an instant, or TASK_TIME_NONE: the database's now + delay_ms */
-    int64_t delay_ms;            /* >= 0; stored as requested */
+    int64_t expected_at; /* an instant, or TASK_TIME_NONE: the database's now + delay_ms */
+    int64_t delay_ms;    /* >= 0; stored as requested */
+    enum task_level level;
     uint32_t max_attempts;       /* 0: by the handler's ladder */
     uint32_t attempt;            /* how often its producer has tried already */
     int64_t expires_at;          /* an instant; 0: none */
@@ -54,7 +55,8 @@ enum {
     TASK_NEW_DELAY = 4,
     TASK_NEW_ATTEMPT = 8,
     TASK_NEW_EXPIRES = 16,
-    TASK_NEW_SCHEDULED = 32
+    TASK_NEW_SCHEDULED = 32,
+    TASK_NEW_LEVEL = 64
 };
 unsigned task_new_columns(const struct task_new *t, size_t n);
 

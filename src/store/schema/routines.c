@@ -371,6 +371,10 @@ static void put_options(struct buf *sql, const struct task_new *t, enum key_conf
         buf_printf(&json, "%s\"attempted\": %" PRIu32, separator, t->attempt);
         separator = ", ";
     }
+    if (t->level) {
+        buf_printf(&json, "%s\"priority\": \"%s\"", separator, task_level_names[t->level]);
+        separator = ", ";
+    }
     if (t->expires_ms) {
         buf_printf(&json, "%s\"expires_ms\": %" PRId64, separator, t->expires_ms);
         separator = ", ";
@@ -443,7 +447,8 @@ void routines_put_call(struct buf *sql, const struct task_new *t, enum key_confl
 {
     bool expires = t->expires_ms || t->expires_at;
     bool again = on_conflict == KEY_AGAIN && t->expected_at == TASK_TIME_NONE;
-    bool options = t->max_attempts || t->attempt || expires || (on_conflict != KEY_KEEP && !again);
+    bool options =
+        t->max_attempts || t->attempt || t->level || expires || (on_conflict != KEY_KEEP && !again);
 
     buf_str(sql, options                            ? "CALL dq_add_options("
                  : again                            ? "CALL dq_add_again("

@@ -15,6 +15,7 @@
 #include "store/row/task_read.h"
 
 #include <inttypes.h>
+#include <string.h>
 #include <sys/param.h>
 
 #define SMALL_BODY 16384 /* loaded by the claim */
@@ -59,21 +60,20 @@ enum {
 };
 #define NO_NEXT_COLUMNS ", NULL, NULL, NULL, NULL, NULL"
 
-/* Appends the SELECT of what read_claimed reads, for tasks in a state. Ends with "AND ". */
-static void put_select(struct buf *sql, const struct claim_ask *ask, bool next,
-                       enum task_status status)
+/* Appends the SELECT of what read_claimed reads, for tasks with that value of status. Ends with
+ * "AND ". */
+static void put_select(struct buf *sql, const struct claim_ask *ask, bool next, unsigned status)
 {
     buf_str(sql, "SELECT ");
     task_read_put_columns(sql, "c.", CLAIM_COLUMNS);
     buf_printf(sql, SMALL_BODY_COLUMN ", %s, %s, ",
-               status == TASK_PENDING ? SQL_MOVED("c.") : "NULL",
+               status != TASK_RUNNING ? SQL_MOVED("c.") : "NULL",
                ask->batch > 1 ? OWN_VERDICT : "NULL");
     sql_put_expires(sql, "c.", ask->expires_ms);
     buf_printf(sql,
                " <= UTC_TIMESTAMP(3)%s FROM dq_task c FORCE INDEX (due)" SMALL_BODY_JOIN
-               " WHERE c.status = %d AND ",
-               next ? NO_NEXT_COLUMNS : "", ask->without_bodies ? NO_BODY : SMALL_BODY,
-               (int)status);
+               " WHERE c.status = %u AND ",
+               next ? NO_NEXT_COLUMNS : "", ask->without_bodies ? NO_BODY : SMALL_BODY, status);
 }
 
 bool claim_find_expire(struct claim_expired *e, const struct claim_ask *ask,
@@ -92,6 +92,8 @@ struct claimed {
     const struct claim_ask *ask;
     struct claim_seen *saw;
     bool next;
+    enum task_level level;
+    struct peek_floor *last; /* becomes that of the last task; NULL: not asked for */
 };
 
 static int read_claimed(const struct db_rows *r, void *arg, struct err *err)
@@ -109,6 +111,9 @@ static int read_claimed(const struct db_rows *r, void *arg, struct err *err)
     }
     struct task *t = task_array_add(x->to);
     task_read(r, CLAIM_COLUMNS, t);
+    t->level = x->level;
+    if (x->last)
+        *x->last = (struct peek_floor){MAX(t->expected_at, 1), t->id};
     if (x->saw && db_u64(r, EXPIRED_COLUMN) == 1) {
         x->saw->expired++;
         if (x->ask->expired)
@@ -187,47 +192,54 @@ static void put_share(struct buf *sql, const struct claim_ask *ask, unsigned sha
  * also reads the clock when the statement is nearly done. (Reading one candidate more than wanted,
  * without a limit on the time, would find the next task too; but a claim that finds a single due
  * task would then fill up with rows that are not due.) */
-static void put_next(struct buf *sql, const struct claim_ask *ask, unsigned share,
+static void put_next(struct buf *sql, const struct claim_ask *ask, unsigned status, unsigned share,
                      int64_t overdue_ms)
 {
     buf_str(sql, ") UNION ALL SELECT ");
     for (int i = 0; i < NEXT_AT; i++)
         buf_str(sql, "NULL, ");
     buf_printf(sql,
-               "(SELECT c.expected_time FROM dq_task c FORCE INDEX (due) WHERE c.status = %d AND ",
-               TASK_PENDING);
+               "(SELECT c.expected_time FROM dq_task c FORCE INDEX (due) WHERE c.status = %u AND ",
+               status);
     put_share(sql, ask, share, ">", overdue_ms);
     buf_str(sql, " ORDER BY " SQL_DUE_ORDER("c.", "") " LIMIT 1), EXISTS ");
     put_strict(sql, ask);
     buf_printf(sql, ", %s", COLUMNS_SELECT(NOW_COLUMNS));
 }
 
-/* Reads candidates: tasks of a share that have been due for at least overdue_ms (as put_share), the
+/* What to read: tasks of a share that have been due for at least overdue_ms (as put_share), the
  * earliest first or, with far_end, the latest. next: finds out when the next one is due, too. */
-static int find_candidates(struct db *db, const struct claim_ask *ask, unsigned share,
-                           int64_t overdue_ms, bool far_end, size_t limit, struct task_array *ret,
-                           bool next, struct claim_seen *saw, struct err *err)
+struct search {
+    unsigned share;
+    int64_t overdue_ms;
+    bool far_end, next;
+    struct peek_floor *floor; /* begins there, and moves it behind the last one; NULL: not */
+};
+
+static int find_candidates(struct db *db, const struct claim_ask *ask, const struct search *s,
+                           enum task_level level, size_t limit, struct task_array *ret,
+                           struct claim_seen *saw, struct err *err)
 {
     struct buf sql = BUF_INIT;
-    const char *order = far_end ? SQL_DUE_ORDER("c.", " DESC") : SQL_DUE_ORDER("c.", "");
+    const char *order = s->far_end ? SQL_DUE_ORDER("c.", " DESC") : SQL_DUE_ORDER("c.", "");
     bool skip_locked = ask->skip_locked && db_skips_locked(db);
 
     buf_str(&sql, skip_locked ? rows_before_skip(db) : "");
-    if (next)
+    if (s->next)
         buf_str(&sql, "(");
-    put_select(&sql, ask, next, TASK_PENDING);
-    put_share(&sql, ask, share, "<=", overdue_ms);
-    if (share == ask->share)
-        peek_store_put_floor(&sql, &ask->floor);
+    put_select(&sql, ask, s->next, sql_pending(level));
+    put_share(&sql, ask, s->share, "<=", s->overdue_ms);
+    if (s->floor)
+        peek_store_put_floor(&sql, s->floor);
     if (ask->aside_count) {
         buf_str(&sql, " AND NOT ");
         sql_put_ids(&sql, "c.id", ask->aside, ask->aside_count);
     }
     buf_printf(&sql, " ORDER BY %s LIMIT %zu%s", order, limit,
                skip_locked ? " FOR UPDATE SKIP LOCKED" : "");
-    if (next)
-        put_next(&sql, ask, share, overdue_ms);
-    int rc = read_list(db, &sql, &(struct claimed){ret, ask, saw, next}, err);
+    if (s->next)
+        put_next(&sql, ask, sql_pending(level), s->share, s->overdue_ms);
+    int rc = read_list(db, &sql, &(struct claimed){ret, ask, saw, s->next, level, s->floor}, err);
     buf_done(&sql);
     return rc;
 }
@@ -241,33 +253,82 @@ void claim_find_put(struct buf *sql, const char *tag, size_t limit)
     buf_printf(sql, " ORDER BY " SQL_DUE_ORDER("c.", "") " LIMIT %zu", limit);
 }
 
-/* Reads candidates of our own share: due, or due within early_ms. */
+static bool has_level(const struct claim_ask *ask, enum task_level level)
+{
+    return ask->levels ? ask->levels & TASK_LEVEL_BIT(level) : level == TASK_NORMAL;
+}
+
+/* Candidates of our own share: due, or due within early_ms. floors: one for each level. */
+struct own {
+    struct search search;
+    struct peek_floor floors[TASK_LEVELS];
+    size_t seen; /* of all levels */
+};
+
+/* Reads up to n of a level. */
+static int find_level(struct db *db, const struct claim_ask *ask, struct own *w,
+                      enum task_level level, size_t n, struct task_array *found,
+                      struct claim_seen *saw, struct err *err)
+{
+    w->search.floor = &w->floors[level];
+    saw->sent_us = when_steady_us();
+    int rc = find_candidates(db, ask, &w->search, level, n, found, saw, err);
+    saw->answered_us = when_steady_us();
+    saw->drained[level] = found->count + saw->expired < w->seen + n;
+    w->seen = found->count + saw->expired;
+    return rc;
+}
+
+/* The levels whose turn it is, then the highest ones as far as they leave the others what these are
+ * owed, then whatever is left. What is next is known if it is known of each level. */
 static int find_own(struct db *db, const struct claim_ask *ask, size_t limit,
                     struct task_array *found, struct claim_seen *saw, struct err *err)
 {
-    bool next = ask->next && !ask->skip_locked;
+    struct own w = {.search = {.share = ask->share,
+                               .overdue_ms = -ask->early_ms,
+                               .next = ask->next && !ask->skip_locked}};
+    enum { TURNS, OWED, REST, ROUNDS };
+    int64_t next_at = TASK_TIME_NONE;
+    size_t turn[TASK_LEVELS], owed[TASK_LEVELS];
+    int rc = 0;
 
-    if (!limit)
-        return 0;
-    saw->sent_us = when_steady_us();
-    int rc =
-        find_candidates(db, ask, ask->share, -ask->early_ms, false, limit, found, next, saw, err);
-    saw->answered_us = when_steady_us();
-    saw->next_known &= found->count + saw->expired < limit;
+    task_levels_owed(ask->levels, ask->passed, 1, turn);
+    task_levels_owed(ask->levels, ask->passed, limit, owed);
+    memcpy(w.floors, ask->floor, sizeof w.floors);
+    for (int i = 0; rc == 0 && i < ROUNDS * TASK_LEVELS && w.seen < limit; i++) {
+        enum task_level level = task_levels[i % TASK_LEVELS];
+        size_t n = limit - w.seen, kept = 0;
+
+        for (int k = i + 1; i / TASK_LEVELS == OWED && k % TASK_LEVELS; k++)
+            kept += owed[task_levels[k % TASK_LEVELS]];
+        n = i < TASK_LEVELS ? MIN(n, turn[level]) : n - MIN(n, kept);
+        if (!n || !has_level(ask, level) || saw->drained[level])
+            continue;
+        rc = find_level(db, ask, &w, level, n, found, saw, err);
+        owed[level] -= MIN(owed[level], saw->drained[level] ? owed[level] : n);
+        if (next_at == TASK_TIME_NONE || (saw->next_at != TASK_TIME_NONE && saw->next_at < next_at))
+            next_at = saw->next_at;
+    }
+    saw->next_at = next_at;
+    saw->next_known &= w.seen < limit;
     return rc;
 }
 
 int claim_find_due(struct db *db, const struct claim_ask *ask, size_t limit,
                    struct task_array *found, struct claim_seen *ret, struct err *err)
 {
+    const struct search other = {ask->steal_share, ask->steal_after_ms, ask->steal_far_end, false,
+                                 NULL};
+
     if (ask->expired)
         ask->expired->count = ask->expired->bytes = 0;
     int rc = find_own(db, ask, limit, found, ret, err);
 
-    if (rc == 0 && ask->shares > 1 &&
-        found->count < limit) /* leave other shares alone while our own has enough */
-        rc = find_candidates(db, ask, ask->steal_share, ask->steal_after_ms, ask->steal_far_end,
-                             limit - found->count, found, false, ret, err);
+    /* leave other shares alone while our own has enough */
+    for (int i = 0; rc == 0 && i < TASK_LEVELS && ask->shares > 1 && found->count < limit; i++)
+        if (has_level(ask, task_levels[i]))
+            rc = find_candidates(db, ask, &other, task_levels[i], limit - found->count, found, ret,
+                                 err);
     ret->found = found->count;
     return rc;
 }
@@ -283,7 +344,7 @@ int claim_find_running(struct db *db, const unsigned char token[TASK_TOKEN_SIZE]
     sql_put_token(&sql, token);
     int rc = db_latest_begin(db, err);
     if (rc == 0)
-        rc = read_list(db, &sql, &(struct claimed){found, &ask, NULL, false}, err);
+        rc = read_list(db, &sql, &(struct claimed){.to = found, .ask = &ask}, err);
     db_latest_end(db);
     buf_done(&sql);
     return rc;

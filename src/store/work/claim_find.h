@@ -28,8 +28,10 @@ struct claim_ask {
     uint32_t batch, processes;
     /* also claim tasks due within this time; the caller starts none before its time */
     int64_t early_ms;
-    struct peek_floor floor; /* for our share */
-    unsigned share, shares;  /* claim ids of this share first, 0 to shares - 1; shares 1: all ids */
+    struct peek_floor floor[TASK_LEVELS]; /* for our share */
+    unsigned levels;            /* TASK_LEVEL_BIT of those that the tag has; 0: TASK_NORMAL only */
+    size_t passed[TASK_LEVELS]; /* as task_levels_owed has it */
+    unsigned share, shares; /* claim ids of this share first, 0 to shares - 1; shares 1: all ids */
     /* if our share has too few: ids of this one that are overdue by steal_after_ms */
     unsigned steal_share;
     int64_t steal_after_ms;
@@ -67,9 +69,10 @@ struct claim_ask {
 };
 /* What a claim found. */
 struct claim_seen {
-    size_t found;   /* candidates */
-    size_t expired; /* tasks that would have been */
-    size_t lost;    /* of these: claimed by others first */
+    size_t found;              /* candidates */
+    bool drained[TASK_LEVELS]; /* fewer of it were due than were looked for */
+    size_t expired;            /* tasks that would have been */
+    size_t lost;               /* of these: claimed by others first */
     /* the limit of the tag allowed none; LIMIT_LOCKED: it could not be read. Also after failures */
     enum limit_why held;
     int64_t limit_at; /* then, or when the rest of a rate is used up: when to claim again */

@@ -45,8 +45,8 @@ static int see(const struct db_rows *r, void *arg, struct err *err)
     return 0;
 }
 
-static int find_expired(struct expiring *x, size_t rows, const struct peek_floor *floor,
-                        struct err *err)
+static int find_expired(struct expiring *x, enum task_level level, size_t rows,
+                        const struct peek_floor *floor, struct err *err)
 {
     BUF_LOCAL struct buf sql = BUF_INIT;
 
@@ -54,8 +54,8 @@ static int find_expired(struct expiring *x, size_t rows, const struct peek_floor
     sql_put_expires(&sql, "", x->ask->expires_ms);
     buf_printf(&sql,
                " <= UTC_TIMESTAMP(3) - INTERVAL %" PRId64 " MICROSECOND"
-               " FROM dq_task c FORCE INDEX (due) WHERE status = %d AND tag = ",
-               x->ask->expired_ms * 1000, TASK_PENDING);
+               " FROM dq_task c FORCE INDEX (due) WHERE status = %u AND tag = ",
+               x->ask->expired_ms * 1000, sql_pending(level));
     sql_put_tag(&sql, x->ask->tag);
     buf_str(&sql, " AND expected_time <= UTC_TIMESTAMP(3)");
     peek_store_put_floor(&sql, floor);
@@ -112,9 +112,9 @@ static int expire_rows(void *arg, const size_t *at, size_t n, struct err *err)
     return rc;
 }
 
-int expire_store_cancel(struct db *db, const struct claim_ask *ask, size_t rows,
-                        struct peek_floor *floor, uint64_t *ret_count, struct rows_faults *faults,
-                        struct err *err)
+int expire_store_cancel(struct db *db, const struct claim_ask *ask, enum task_level level,
+                        size_t rows, struct peek_floor *floor, uint64_t *ret_count,
+                        struct rows_faults *faults, struct err *err)
 {
     struct expiring x = {.db = db, .ask = ask};
 
@@ -122,7 +122,7 @@ int expire_store_cancel(struct db *db, const struct claim_ask *ask, size_t rows,
         x.all = *ask->expired;
     x.met = x.all.count;
     rows = MIN(rows, ROWS_STEP);
-    int rc = find_expired(&x, rows, floor, err);
+    int rc = find_expired(&x, level, rows, floor, err);
     if (rc == 0 && x.all.count)
         rc = rows_run(db, &(struct rows_work){x.all.count, &x, expiring_id, expire_rows, NULL},
                       false, faults, err);

@@ -20,9 +20,16 @@ void peek_store_done(struct peek *p)
     *p = (struct peek){.now_us = 0};
 }
 
-#define PEEK_COLUMNS(X) SQL_NOW(X, PEEK_NOW) X(PEEK_TAG, "tag") X(PEEK_NEXT, "MIN(expected_time)")
+/* clang-format off */
+#define PEEK_COLUMNS(X)      \
+    SQL_NOW(X, PEEK_NOW)     \
+    X(PEEK_STATUS, "status") \
+    X(PEEK_TAG, "tag")       \
+    X(PEEK_NEXT, "MIN(expected_time)")
+/* clang-format on */
 #define NEWS_COLUMNS(X) PEEK_COLUMNS(X) X(NEWS_ID, "MAX(id)")
-#define NEXT_COLUMNS(X) SQL_NOW(X, NEXT_NOW) X(NEXT_DUE, "c.expected_time")
+#define NEXT_COLUMNS(X)                                                                            \
+    SQL_NOW(X, NEXT_NOW) X(NEXT_STATUS, "c.status") X(NEXT_DUE, "c.expected_time")
 enum { NEWS_COLUMNS(COLUMNS_NAME) NEWS_COUNT, PEEK_COUNT = NEWS_ID };
 enum { NEXT_COLUMNS(COLUMNS_NAME) NEXT_COUNT };
 
@@ -40,7 +47,8 @@ static void take_tag(const struct db_rows *r, void *arg)
 
     MEM_ROOM(p->tags, p->count, p->cap);
     p->now_us = sql_now_us(r, PEEK_NOW);
-    p->tags[p->count++] = (struct peek_tag){sql_dup_tag(r, PEEK_TAG), sql_due(r, PEEK_NEXT)};
+    p->tags[p->count++] = (struct peek_tag){sql_dup_tag(r, PEEK_TAG), sql_due(r, PEEK_NEXT),
+                                            sql_level(r, PEEK_STATUS)};
     if (a->with_id && db_u64(r, NEWS_ID) > a->id)
         a->id = db_u64(r, NEWS_ID);
 }
@@ -63,16 +71,15 @@ static int read_peek(struct db *db, const struct buf *sql, unsigned columns, str
     return 0;
 }
 
-/* Writing the condition as a range and grouping by both columns makes it a loose index scan: one
- * read per tag, however many tasks there are. (`status = 0` would scan all pending entries.) It has
- * no join, because this is the statement of an idle dqd. */
+/* Several values of status, and grouping by both columns, make it a loose index scan: one read per
+ * tag and level, however many tasks there are. (One value would scan all its entries.) It has no
+ * join, because this is the statement of an idle dqd. */
 void peek_store_put_all(struct buf *sql, int64_t limit_ms)
 {
     sql_put_select_within(sql, limit_ms);
     buf_printf(
-        sql,
-        "%s FROM dq_task FORCE INDEX (due) WHERE status > %d AND status < %d GROUP BY status, tag",
-        COLUMNS_SELECT(PEEK_COLUMNS), TASK_PENDING - 1, TASK_PENDING + 1);
+        sql, "%s FROM dq_task FORCE INDEX (due) WHERE status " SQL_PENDING " GROUP BY status, tag",
+        COLUMNS_SELECT(PEEK_COLUMNS));
 }
 
 int peek_store_all(struct db *db, int64_t limit_ms, struct peek *p, struct err *err)
@@ -90,8 +97,8 @@ int peek_store_news(struct db *db, uint64_t *id, struct peek *p, struct err *err
     buf_printf(&sql,
                "SELECT %s FROM (SELECT id, status, tag, expected_time FROM dq_task"
                " FORCE INDEX (PRIMARY) WHERE id > %" PRIu64
-               " ORDER BY id DESC LIMIT %d) n WHERE status = %d GROUP BY tag",
-               COLUMNS_SELECT(NEWS_COLUMNS), *id, PEEK_NEWS_MOST, TASK_PENDING);
+               " ORDER BY id DESC LIMIT %d) n WHERE status " SQL_PENDING " GROUP BY status, tag",
+               COLUMNS_SELECT(NEWS_COLUMNS), *id, PEEK_NEWS_MOST);
     return read_peek(db, &sql, NEWS_COUNT, p, id, err);
 }
 
@@ -103,34 +110,40 @@ void peek_store_put_floor(struct buf *sql, const struct peek_floor *floor)
 }
 
 struct next {
-    int64_t now_us, at;
+    int64_t now_us, *at;
 };
 
 static void take_next(const struct db_rows *r, void *arg)
 {
-    *(struct next *)arg = (struct next){sql_now_us(r, NEXT_NOW), sql_due(r, NEXT_DUE)};
+    struct next *next = arg;
+
+    next->now_us = sql_now_us(r, NEXT_NOW);
+    next->at[sql_level(r, NEXT_STATUS)] = sql_due(r, NEXT_DUE);
 }
 
-void peek_store_put_next(struct buf *sql, const char *tag, const struct peek_floor *floor)
+void peek_store_put_next(struct buf *sql, const char *tag,
+                         const struct peek_floor floor[TASK_LEVELS])
 {
-    buf_printf(sql, "SELECT %s FROM dq_task c FORCE INDEX (due) WHERE c.status = %d AND c.tag = ",
-               COLUMNS_SELECT(NEXT_COLUMNS), TASK_PENDING);
-    db_put_text(sql, tag);
-    peek_store_put_floor(sql, floor);
-    buf_str(sql, " ORDER BY " SQL_DUE_ORDER("c.", "") " LIMIT 1");
+    for (int level = 0; level < TASK_LEVELS; level++) {
+        buf_printf(sql,
+                   "%s(SELECT %s FROM dq_task c FORCE INDEX (due) WHERE c.status = %u AND c.tag = ",
+                   level ? " UNION ALL " : "", COLUMNS_SELECT(NEXT_COLUMNS), sql_pending(level));
+        db_put_text(sql, tag);
+        peek_store_put_floor(sql, &floor[level]);
+        buf_str(sql, " ORDER BY " SQL_DUE_ORDER("c.", "") " LIMIT 1)");
+    }
 }
 
-int peek_store_next(struct db *db, const char *tag, const struct peek_floor *floor,
-                    int64_t *ret_now_us, int64_t *ret_next_at, struct err *err)
+int peek_store_next(struct db *db, const char *tag, const struct peek_floor floor[TASK_LEVELS],
+                    int64_t *ret_now_us, int64_t ret_next_at[TASK_LEVELS], struct err *err)
 {
     BUF_LOCAL struct buf sql = BUF_INIT;
-    struct next next = {0, TASK_TIME_NONE};
+    struct next next = {0, ret_next_at};
 
+    for (int level = 0; level < TASK_LEVELS; level++)
+        ret_next_at[level] = TASK_TIME_NONE;
     peek_store_put_next(&sql, tag, floor);
-    int rc = db_first(db, &sql, NEXT_COUNT, take_next, &next, err);
-    if (rc < 0)
-        return rc;
+    int rc = db_all(db, &sql, NEXT_COUNT, take_next, &next, err);
     *ret_now_us = next.now_us;
-    *ret_next_at = next.at;
-    return 0;
+    return rc;
 }

@@ -10,9 +10,11 @@
 
 struct peek_tag {
     char *tag;
-    int64_t next_at; /* the earliest expected time of its pending tasks */
+    int64_t next_at; /* the earliest expected time of its pending tasks of this level */
+    enum task_level level;
 };
-/* The tags that have pending tasks. Initialize with {0}, free with peek_store_done. */
+/* The tags that have pending tasks, with each level of these. Initialize with {0}, free with
+ * peek_store_done. */
 struct peek {
     /* the database's clock at that statement, microseconds; 0: no task is pending */
     int64_t now_us;
@@ -42,10 +44,11 @@ struct peek_floor {
     int64_t at;
     uint64_t id;
 };
-/* Finds out when the earliest pending task of one tag above the floor is due. If there is none,
- * *ret_next_at is TASK_TIME_NONE and *ret_now_us, the database's clock, is 0. */
-int peek_store_next(struct db *db, const char *tag, const struct peek_floor *floor,
-                    int64_t *ret_now_us, int64_t *ret_next_at, struct err *err)
+/* Finds out when the earliest pending task of each level of one tag above the level's floor is due;
+ * TASK_TIME_NONE: there is none. If there is none at all, *ret_now_us, the database's clock, is 0.
+ */
+int peek_store_next(struct db *db, const char *tag, const struct peek_floor floor[TASK_LEVELS],
+                    int64_t *ret_now_us, int64_t ret_next_at[TASK_LEVELS], struct err *err)
     __attribute__((warn_unused_result));
 
 /* Appends the condition that a row of dq_task c is above the floor: " AND ...", or nothing. Private
@@ -54,6 +57,7 @@ void peek_store_put_floor(struct buf *sql, const struct peek_floor *floor);
 
 /* The statements of peek_store_all and peek_store_next. */
 void peek_store_put_all(struct buf *sql, int64_t limit_ms);
-void peek_store_put_next(struct buf *sql, const char *tag, const struct peek_floor *floor);
+void peek_store_put_next(struct buf *sql, const char *tag,
+                         const struct peek_floor floor[TASK_LEVELS]);
 
 #endif

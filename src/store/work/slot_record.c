@@ -121,8 +121,8 @@ int slot_record_reopen(struct db *db, const struct claim_ref *refs, size_t count
         "UPDATE dq_task t JOIN dq_slot s ON s.name = SUBSTRING_INDEX(t.task_key, '@', 1) AND s.slot ="
         " CAST(IF(t.missed_slots IS NOT NULL AND t.task_key LIKE '%@____-__-__T__:__:__%Z',"
         " REPLACE(REPLACE(SUBSTRING_INDEX(t.task_key, '@', -1), 'T', ' '), 'Z', ''), NULL) AS DATETIME(3))"
-        " SET s.is_open = 1, s.decide_time = UTC_TIMESTAMP(3) WHERE t.missed_slots IS NOT NULL AND t.status = ? AND ",
-        SQL_INT(TASK_PENDING));
+        " SET s.is_open = 1, s.decide_time = UTC_TIMESTAMP(3) WHERE t.missed_slots IS NOT NULL AND t.status " SQL_PENDING
+        " AND ");
     claim_ref_put_ids(&sql, "t.id", refs, count);
     return db_exec(db, &sql, NULL, err);
 }

@@ -1,0 +1,61 @@
+#!/usr/bin/env bats
+# Priorities with real dqds: which of the due tasks of a tag start first, and that none waits for ever.
+
+load ../lib/sandbox
+setup() { sandbox_clear; cd "$BATS_TEST_TMPDIR"; }
+teardown() { dqd_reap; }
+
+# many PRIORITY N: of tag t
+many() { yes "{\"tag\":\"t\",\"body\":\"$1\",\"priority\":\"$1\"}" | head -n "$2" | dq -q add --from -; }
+starts() { wc -l <starts; }
+all_started() { [ "$(starts)" -ge "$1" ]; }
+# handler KEYS: of tag t, writes each body to starts
+handler()
+{
+    write_handlers <<END
+handlers:
+  t: {run: 'read -r body; echo "\$body" >>$BATS_TEST_TMPDIR/starts'$1}
+END
+    : >starts
+}
+
+@test 'among 5,000 due tasks at 100 a minute, one of high priority starts with the next slot' {
+    handler
+    dq -q limit t --rate 100/m
+    many normal 5000
+    dqd_start --resident
+    wait_until all_started 2
+    dq -q add t high --priority high
+    added=$(starts)
+    wait_until grep -qx high starts
+    # a start that was reserved before may come first
+    [ "$(grep -nx high starts | cut -d : -f 1)" -le $((added + 2)) ]
+}
+
+@test 'one start in eight at least goes to each priority that has due tasks, the most to the highest' {
+    for slots in 1 4; do
+        handler ", max_running: $slots"
+        sandbox_clear
+        many low 100
+        many normal 100
+        many high 100
+        DQ_DQD_CLAIM_BATCH=8 dqd --once
+        [ "$(starts)" -eq 300 ]
+        # while all three had tasks: what a claim owes comes last, and a process may begin later
+        head -n 120 starts | awk -v slack=$((8 + 4 * slots)) '{ n[$1]++ }
+            END { exit !(n["low"] * 8 >= 120 - slack && n["normal"] * 8 >= 120 - slack && n["high"] >= 120 * 5 / 8) }'
+        [ "$(tail -n 40 starts | grep -cx high)" -eq 0 ]
+    done
+}
+
+@test 'a task keeps its priority over a retry and the end of its dqd' {
+    write_handlers <<END
+handlers:
+  t: {run: 'if [ \$DQ_ATTEMPT = 1 ]; then exit 75; fi; sleep 60', retry: [0s, 1h]}
+END
+    dq -q add t --priority high
+    dqd_start --resident
+    wait_until is 'status = 3 AND attempt = 2' 1
+    kill -TERM "$DQD_PID"
+    wait_until is 'status = 5 AND priority = 5' 1
+}
