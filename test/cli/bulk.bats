@@ -121,6 +121,14 @@ END
     grep -q 'standard input:4: a tag must not contain white space.*--skip 3' err
 }
 
+@test 'with -o id nothing more is added when an id cannot be written' {
+    lines 3 >x.ndjson
+    dq add -o id --from x.ndjson >/dev/full 2>err && rc=0 || rc=$?
+    [ "$rc" -eq 71 ]
+    [[ $(<err) == *'cannot write to standard output: '*'; lines up to 1 are in: continue with --skip 1' ]]
+    added 1
+}
+
 @test 'the format of a file follows from its name, or else from its first line' {
     lines 2 >noname
     dq -q add --from noname

@@ -186,7 +186,9 @@ static int finish_chunk(struct bulk *b, struct err *err)
     b->done_line = k->last_line;
     if (b->one_by_one) { /* a program may wait for it, before it writes the next line */
         out_printf("%" PRIu64 "\n", k->one.id);
-        out_sync();
+        int rc = out_flush(err);
+        if (rc < 0)
+            return rc;
     }
     progress_show(&b->progress, k->last_line,
                   b->lines.size ? (double)k->bytes / (double)b->lines.size : -1);
