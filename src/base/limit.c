@@ -94,7 +94,7 @@ static void put_why(struct buf *b, const char *what, const char *reason, int64_t
     char text[WHEN_TEXT_SIZE];
 
     if (again_at == INT64_MAX)
-        buf_str(b, "held until its hours can be read");
+        buf_str(b, "held until it can be read");
     else
         buf_printf(b, "%s %s", what,
                    when_format_rough(text, (again_at - now_at) / WHEN_SECOND * WHEN_SECOND));

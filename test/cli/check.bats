@@ -117,7 +117,7 @@ expect()
     # hours that this host cannot read let nothing start, which nothing ends
     limit hours "'08:00-18:00 Mars/Phobos'"
     late 1h 4 4
-    expect 2 '*held until its hours can be read: *Mars/Phobos*' --max-late 1m
+    expect 2 '*held until it can be read: *Mars/Phobos*' --max-late 1m
     # resumed a moment ago, the tag itself or a glob
     sql 'DELETE FROM dq_limit'
     dq -q pause 'k*'
