@@ -316,6 +316,72 @@ BEGIN
 END
 //
 
+-- Members that are left out stay as they are; NULL drops them. The hours are not among them: SQL cannot check a zone.
+CREATE PROCEDURE dq_limit_set(
+  p_name varchar(512) CHARACTER SET utf8mb4 COLLATE utf8mb4_bin,
+  p_options longtext CHARACTER SET utf8mb4 COLLATE utf8mb4_bin)
+SQL SECURITY DEFINER
+MODIFIES SQL DATA
+COMMENT 'dq: sets a limit: running, rate, burst, reason'
+BEGIN
+  DECLARE v_error varchar(128) CHARACTER SET utf8mb4;
+  DECLARE v_running, v_rate, v_burst, v_period, v_unit varchar(64) CHARACTER SET utf8mb4 COLLATE utf8mb4_bin;
+  DECLARE v_reason varchar(512) CHARACTER SET utf8mb4 COLLATE utf8mb4_bin;
+  DECLARE v_has_running, v_has_rate bool;
+  DECLARE v_count, v_period_ms bigint;
+
+  IF p_name IS NULL OR CHAR_LENGTH(p_name) NOT BETWEEN 1 AND 128 OR p_name REGEXP '^-|[[:space:][:cntrl:]*,"]' OR LOCATE('?', p_name) THEN
+    SET v_error = 'dq: name: that of a tag, or one that handlers name in limit:';
+  ELSEIF p_options IS NULL OR NOT JSON_VALID(p_options) OR JSON_TYPE(IF(JSON_VALID(p_options), p_options, '0')) <> 'OBJECT'
+      OR JSON_LENGTH(IF(JSON_VALID(p_options), JSON_REMOVE(p_options, '$.running', '$.rate', '$.burst', '$.reason'), '{"x":0}')) > 0 THEN
+    SET v_error = 'dq: options: a JSON object with running, rate, burst, reason, such as {"running": 4, "rate": "100/m"}';
+  ELSE
+    SET v_has_running = JSON_CONTAINS_PATH(p_options, 'one', '$.running'), v_has_rate = JSON_CONTAINS_PATH(p_options, 'one', '$.rate');
+    SET v_running = LEFT(JSON_EXTRACT(p_options, '$.running'), 64), v_rate = LEFT(JSON_EXTRACT(p_options, '$.rate'), 64);
+    SET v_burst = LEFT(JSON_EXTRACT(p_options, '$.burst'), 64);
+    SET v_reason = LEFT(JSON_UNQUOTE(NULLIF(LEFT(JSON_EXTRACT(p_options, '$.reason'), 2048), 'null')), 512);
+    SET v_running = NULLIF(v_running, 'null'), v_rate = NULLIF(v_rate, 'null'), v_burst = NULLIF(v_burst, 'null');
+    IF v_rate REGEXP '^"[1-9][0-9]{0,6}/([1-9][0-9]{0,9})?(ms|s|m|h|d)"$' THEN
+      SET v_rate = TRIM(BOTH '"' FROM v_rate);
+      SET v_count = SUBSTRING_INDEX(v_rate, '/', 1), v_period = SUBSTRING_INDEX(v_rate, '/', -1);
+      SET v_unit = IF(RIGHT(v_period, 2) = 'ms', 'ms', RIGHT(v_period, 1));
+      SET v_period = IF(v_period = v_unit, '1', LEFT(v_period, CHAR_LENGTH(v_period) - CHAR_LENGTH(v_unit)));
+      SET v_period_ms = v_period * CASE v_unit WHEN 'ms' THEN 1 WHEN 's' THEN 1000 WHEN 'm' THEN 60000 WHEN 'h' THEN 3600000 ELSE 86400000 END;
+    END IF;
+    IF v_running IS NOT NULL AND (v_running NOT REGEXP '^[0-9]{1,10}$' OR v_running NOT BETWEEN 1 AND 4294967295) THEN
+      SET v_error = 'dq: options: running: a number from 1 to 4294967295, or null for what the handlers say';
+    ELSEIF v_rate IS NOT NULL AND (v_count IS NULL OR v_count > 1000000 OR v_period_ms > 2678400000) THEN
+      SET v_error = 'dq: options: rate: a text like "100/m", "5/s" or "1/10s": at most 1000000 in at most 31d; or null';
+    ELSEIF v_burst IS NOT NULL AND (v_rate IS NULL OR v_burst NOT REGEXP '^[0-9]{1,7}$' OR v_burst NOT BETWEEN 1 AND 1000000
+                                    OR v_burst * v_period_ms / v_count > 31622400000) THEN
+      SET v_error = 'dq: options: burst: a number from 1 to 1000000, with rate; at that rate, it takes at most a year';
+    ELSEIF CHAR_LENGTH(v_reason) > 255 THEN
+      SET v_error = 'dq: options: reason: at most 255 characters';
+    ELSEIF EXISTS (SELECT 1 FROM dq_poller WHERE knows < 2 AND (next_pass > UTC_TIMESTAMP(3)
+                   OR last_seen > UTC_TIMESTAMP(3) - INTERVAL (stale_after * 1000) MICROSECOND)) THEN
+      SET v_error = 'dq: a live dqd is too old for limits: dq pollers lists them';
+    END IF;
+  END IF;
+  IF v_error IS NOT NULL THEN
+    SIGNAL SQLSTATE '45000' SET MESSAGE_TEXT = v_error;
+  END IF;
+
+  INSERT INTO dq_limit (name, version, running, rate, rate_period, burst, reason, actor, update_time)
+  VALUES (p_name, 1, v_running, v_count, v_period_ms, IF(v_count, IFNULL(v_burst, 1), NULL), v_reason, LEFT(USER(), 255), UTC_TIMESTAMP(3))
+  ON DUPLICATE KEY UPDATE
+    version = version + 1,
+    running = IF(v_has_running, v_running, running),
+    rate = IF(v_has_rate, v_count, rate),
+    rate_period = IF(v_has_rate, v_period_ms, rate_period),
+    burst = IF(v_has_rate, IF(v_count, IFNULL(v_burst, 1), NULL), burst),
+    next_at = IF(v_has_rate, NULL, next_at),
+    reason = v_reason, actor = LEFT(USER(), 255), update_time = UTC_TIMESTAMP(3);
+  INSERT INTO dq_event (token, by_procedure, event_time, actor, verb, arguments, tag, tasks)
+  VALUES (UNHEX(LEFT(SHA2(UUID(), 256), 32)), 1, UTC_TIMESTAMP(3), LEFT(USER(), 255), 'limit',
+          LEFT(CONCAT('CALL dq_limit_set ', p_options), 1000), p_name, 0);
+END
+//
+
 SET SESSION sql_mode = @dq_sql_mode
 //
 DELIMITER ;

@@ -45,7 +45,7 @@ refused()
         'DROP PROCEDURE dq_add' \
         "INSERT INTO dq_task (tag) VALUES ('t')" \
         "CALL dq_add_task('t', NULL, 'b', 0, NULL, NULL, 'keep', @id)" \
-        'CREATE TABLE x (a int)' "CALL dq_read_utc('x', @a)"
+        'CREATE TABLE x (a int)' "CALL dq_read_utc('x', @a)" "CALL dq_limit_set('t', '{}')"
     refused application dq add t
 }
 
@@ -148,6 +148,9 @@ refused()
     sql 'UPDATE dq_task SET status = 3, version = 1, attempt = 1'
     as dq_operator dq -q logs "$id"
     [ "$(sql 'SELECT task_id FROM dq_output')" -eq "$id" ]
+    as_sql operator "CALL dq_limit_set('t', '{\"running\": 2}')"
+    as dq_operator dq -q limit t --running 3
+    [ "$(sql 'SELECT running FROM dq_limit')" -eq 3 ]
     denied operator 'DROP TABLE dq_task' 'UPDATE dq_meta SET value = 0' 'DELETE FROM dq_event' \
         "UPDATE dq_event SET actor = 'x'" 'UPDATE dq_event SET tasks = 0' \
         'REPLACE INTO dq_event SELECT * FROM dq_event' "CALL dq_add('t', NULL, '', 0, @id)"

@@ -66,3 +66,43 @@ refused()
     [[ $err == *'mail.a is resumed'*'mail.*'* ]]
     [[ $(dq limit) != *HTTP* ]]
 }
+
+# CALL dq_limit_set, which is refused with that text; nothing is stored.
+refused_sql()
+{
+    rc=0 err=$(sql "CALL dq_limit_set($2)" 2>&1) || rc=$?
+    [ "$rc" -ne 0 ]
+    [[ $err == *"(45000) "*"dq: $1"* ]] || { echo "$2: $err" && false; }
+    [ -z "$(sql 'SELECT name FROM dq_limit')" ]
+}
+
+@test 'CALL dq_limit_set stores what dq limit stores, and leaves what is not named' {
+    for rate in 100/m 5/s 1/10s 20/2d 3/500ms 7/h; do
+        dq -q limit cli --rate $rate --burst 3 --running 4
+        sql "CALL dq_limit_set('sql', '{\"rate\": \"$rate\", \"burst\": 3, \"running\": 4}')"
+        [ "$(sql 'SELECT COUNT(DISTINCT running, rate, rate_period, burst) FROM dq_limit')" -eq 1 ]
+    done
+    dq -q limit sql --hours '08:00-18:00 UTC'
+    sql "SET SESSION sql_mode = 'ANSI_QUOTES'; CALL dq_limit_set('sql', '{\"running\": null, \"reason\": \"a \\\\\"b\\\\\"\"}')"
+    [ "$(sql "SELECT running, rate, burst, hours, reason FROM dq_limit WHERE name = 'sql'")" = \
+        $'NULL\t7\t3\t08:00-18:00 UTC\ta "b"' ]
+    sql "CALL dq_limit_set('sql', '{\"rate\": null}')"
+    [ "$(sql "SELECT rate, rate_period, burst FROM dq_limit WHERE name = 'sql'")" = $'NULL\tNULL\tNULL' ]
+    dq events | grep -q 'limit sql.*CALL dq_limit_set {"rate": null}' || { dq events && false; }
+}
+
+@test 'CALL dq_limit_set refuses what is no limit in one line, and stores nothing' {
+    refused_sql 'name: ' "'mail.*', '{\"running\": 1}'"
+    refused_sql 'name: ' "NULL, '{\"running\": 1}'"
+    for bad in NULL "'x'" "'[1]'" "'{\"hours\": \"08:00-18:00\"}'" "'7'"; do refused_sql 'options: a JSON object' "'t', $bad"; done
+    for bad in 0 -1 1.5 '"2"' 4294967296 true; do refused_sql 'options: running: ' "'t', '{\"running\": $bad}'"; done
+    for bad in '"0/m"' '"10/fortnight"' '"1000001/s"' '"1/32d"' '"/s"' '"1/99999999999s"' 5 '"5/s "'; do
+        refused_sql 'options: rate: ' "'t', '{\"rate\": $bad}'"
+    done
+    refused_sql 'options: burst: ' "'t', '{\"burst\": 2}'"
+    for bad in 0 '"x"' 1000001 400; do refused_sql 'options: burst: ' "'t', '{\"rate\": \"1/d\", \"burst\": $bad}'"; done
+    refused_sql 'options: reason: ' "'t', CONCAT('{\"reason\": \"', REPEAT('x', 256), '\"}')"
+    fake_dqd t
+    sql 'UPDATE dq_poller SET knows = 1'
+    refused_sql 'a live dqd is too old for limits' "'t', '{\"running\": 1}'"
+}
