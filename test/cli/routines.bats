@@ -9,7 +9,7 @@ setup()
     dq init >/dev/null 2>&1 || true # after a test that failed midway
 }
 
-PROCEDURES='dq_add dq_add_again dq_add_at dq_add_options dq_add_task dq_cancel_key dq_limit_set dq_read_utc'
+PROCEDURES='dq_add dq_add_again dq_add_at dq_add_options dq_add_task dq_cancel_key dq_limit_set dq_read_utc' ALL=8
 
 procedures()
 {
@@ -79,7 +79,7 @@ dq_as()
 @test 'dq init --plan lists the procedures that it would create or replace, and counts the others' {
     run dq init --plan
     echo "$output"
-    [[ $output == *"procedures for producers in SQL: $(wc -w <<<"$PROCEDURES") left alone"*': nothing to do'* ]]
+    [[ $output == *"procedures for producers in SQL: $ALL left alone"*': nothing to do'* ]]
     [[ $output != *PROCEDURE\ dq* ]]
     sql 'DROP PROCEDURE dq_add; ALTER PROCEDURE dq_cancel_key SQL SECURITY INVOKER'
     run dq init --plan -o ndjson
@@ -89,7 +89,7 @@ dq_as()
 '"statement":"CREATE PROCEDURE dq_add (...)"}'* ]]
     [[ $output == *'"CREATE OR REPLACE PROCEDURE dq_cancel_key (...)"}'* ||
         $output == *'"DROP PROCEDURE dq_cancel_key; CREATE PROCEDURE dq_cancel_key (...)"}'* ]]
-    [[ $output == *'procedures for producers in SQL: 5 left alone'* ]]
+    [[ $output == *"procedures for producers in SQL: $((ALL - 2)) left alone"* ]]
     [[ $(dq init --plan --no-routines 2>&1) == *'schema version '*': nothing to do'* ]]
     new_account maker
     sql 'GRANT SELECT, EXECUTE ON dq.* TO maker@localhost'
@@ -119,8 +119,8 @@ dq_as()
     sql "DROP USER maker@localhost"
     run sql "CALL dq_add('t', NULL, 'body', 0, @id)"
     [[ $output == *'ERROR 1449 '* ]]
-    [[ $(dq init --plan 2>/dev/null | grep -c 'CREATE .*PROCEDURE') -eq 7 ]]
-    [[ $(dq init 2>&1) == *"procedures for producers in SQL: $(wc -w <<<"$PROCEDURES") created or replaced"* ]]
+    [[ $(dq init --plan 2>/dev/null | grep -c 'CREATE .*PROCEDURE') -eq $ALL ]]
+    [[ $(dq init 2>&1) == *"procedures for producers in SQL: $ALL created or replaced"* ]]
     sql "CALL dq_add('t', NULL, 'body', 0, @id)"
     sql "DROP PROCEDURE dq_add;
          CREATE DEFINER = dq@localhost PROCEDURE dq_add(i int) COMMENT 'dq: of a newer dq' BEGIN END;

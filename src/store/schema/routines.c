@@ -84,13 +84,16 @@ static int is_orphan(struct db *db, const struct routine *r, bool *ret, struct e
 {
     BUF_LOCAL struct buf sql = BUF_INIT;
     const char *parameter = r->text, *end = strstr(r->text, "SQL SECURITY");
+    const char *comma = "";
     struct err said = {0};
 
     buf_printf(&sql, "CALL %s(", r->name);
     while ((parameter = strstr(parameter, " p_")) && parameter < end) {
-        buf_str(&sql, strncmp(parameter - 3, "OUT", 3) ? "NULL, " : "@dq_any)");
+        buf_printf(&sql, "%s%s", comma, strncmp(parameter - 3, "OUT", 3) ? "NULL" : "@dq_any");
+        comma = ", ";
         parameter++;
     }
+    buf_chr(&sql, ')');
     int rc = db_exec(db, &sql, NULL, &said);
     *ret = rc == ERR_CONFIG;
     return db_connected(db) ? 0 : err_set(err, rc, "%s", said.text);
