@@ -83,7 +83,8 @@ refused_sql()
         [ "$(sql 'SELECT COUNT(DISTINCT running, rate, rate_period, burst) FROM dq_limit')" -eq 1 ]
     done
     dq -q limit sql --hours '08:00-18:00 UTC'
-    sql "SET SESSION sql_mode = 'ANSI_QUOTES'; CALL dq_limit_set('sql', '{\"running\": null, \"reason\": \"a \\\\\"b\\\\\"\"}')"
+    sql "SET sql_mode = 'ANSI_QUOTES';
+         CALL dq_limit_set('sql', '{\"running\": null, \"reason\": \"a \\\\\"b\\\\\"\"}')"
     [ "$(sql "SELECT running, rate, burst, hours, reason FROM dq_limit WHERE name = 'sql'")" = \
         $'NULL\t7\t3\t08:00-18:00 UTC\ta "b"' ]
     sql "CALL dq_limit_set('sql', '{\"rate\": null}')"
@@ -94,8 +95,12 @@ refused_sql()
 @test 'CALL dq_limit_set refuses what is no limit in one line, and stores nothing' {
     refused_sql 'name: ' "'mail.*', '{\"running\": 1}'"
     refused_sql 'name: ' "NULL, '{\"running\": 1}'"
-    for bad in NULL "'x'" "'[1]'" "'{\"hours\": \"08:00-18:00\"}'" "'7'"; do refused_sql 'options: a JSON object' "'t', $bad"; done
-    for bad in 0 -1 1.5 '"2"' 4294967296 true; do refused_sql 'options: running: ' "'t', '{\"running\": $bad}'"; done
+    for bad in NULL "'x'" "'[1]'" "'{\"hours\": \"08:00-18:00\"}'" "'7'"; do
+        refused_sql 'options: a JSON object' "'t', $bad"
+    done
+    for bad in 0 -1 1.5 '"2"' 4294967296 true; do
+        refused_sql 'options: running: ' "'t', '{\"running\": $bad}'"
+    done
     for bad in '"0/m"' '"10/fortnight"' '"1000001/s"' '"1/32d"' '"/s"' '"1/99999999999s"' 5 '"5/s "'; do
         refused_sql 'options: rate: ' "'t', '{\"rate\": $bad}'"
     done
