@@ -105,7 +105,9 @@ refused_sql()
         refused_sql 'options: rate: ' "'t', '{\"rate\": $bad}'"
     done
     refused_sql 'options: burst: ' "'t', '{\"burst\": 2}'"
-    for bad in 0 '"x"' 1000001 400; do refused_sql 'options: burst: ' "'t', '{\"rate\": \"1/d\", \"burst\": $bad}'"; done
+    for bad in 0 '"x"' 1000001 400; do
+        refused_sql 'options: burst: ' "'t', '{\"rate\": \"1/d\", \"burst\": $bad}'"
+    done
     refused_sql 'options: reason: ' "'t', CONCAT('{\"reason\": \"', REPEAT('x', 256), '\"}')"
     fake_dqd t
     sql 'UPDATE dq_poller SET knows = 1'
