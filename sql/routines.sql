@@ -38,7 +38,7 @@ BEGIN
   DECLARE v_callers_id, v_id bigint unsigned;
   DECLARE v_replace bool DEFAULT p_conflict IN ('replace', 'again', 'debounce');
   DECLARE v_again bool DEFAULT p_conflict IN ('again', 'debounce');
-  DECLARE v_time datetime(3);
+  DECLARE v_time, v_now datetime(3);
 
   SET p_id = NULL;
   IF p_tag IS NULL OR CHAR_LENGTH(p_tag) NOT BETWEEN 1 AND 128 OR LOCATE('?', p_tag) OR p_tag REGEXP
@@ -61,26 +61,27 @@ BEGIN
     SIGNAL SQLSTATE '45000' SET MESSAGE_TEXT = v_error;
   END IF;
 
+  SET v_now = UTC_TIMESTAMP(3); -- each statement has its own
   IF p_expires_ms IS NOT NULL THEN
-    SET p_expires_time = GREATEST(UTC_TIMESTAMP(3), IFNULL(p_expected_time, UTC_TIMESTAMP(3) + INTERVAL p_delay_ms * 1000 MICROSECOND))
+    SET p_expires_time = GREATEST(v_now, IFNULL(p_expected_time, v_now + INTERVAL p_delay_ms * 1000 MICROSECOND))
                          + INTERVAL p_expires_ms * 1000 MICROSECOND;
-  ELSEIF p_expires_time <= IFNULL(p_expected_time, UTC_TIMESTAMP(3) + INTERVAL p_delay_ms * 1000 MICROSECOND) THEN
+  ELSEIF p_expires_time <= IFNULL(p_expected_time, v_now + INTERVAL p_delay_ms * 1000 MICROSECOND) THEN
     SIGNAL SQLSTATE '45000' SET MESSAGE_TEXT = 'dq: options: expires_utc: it would expire before it is due';
   END IF;
-  IF p_priority IS NOT NULL AND EXISTS (SELECT 1 FROM dq_poller WHERE knows < 3 AND (next_pass > UTC_TIMESTAMP(3)
-                              OR last_seen > UTC_TIMESTAMP(3) - INTERVAL (stale_after * 1000) MICROSECOND)) THEN
+  IF p_priority IS NOT NULL AND EXISTS (SELECT 1 FROM dq_poller WHERE knows < 3 AND (next_pass > v_now
+                              OR last_seen > v_now - INTERVAL (stale_after * 1000) MICROSECOND)) THEN
     SIGNAL SQLSTATE '45000' SET MESSAGE_TEXT = 'dq: options: priority: a live dqd is too old for it: dq pollers lists them';
   END IF;
   IF v_again THEN
-    SET v_again = NOT EXISTS (SELECT 1 FROM dq_poller WHERE knows < 1 AND (next_pass > UTC_TIMESTAMP(3)
-                              OR last_seen > UTC_TIMESTAMP(3) - INTERVAL (stale_after * 1000) MICROSECOND));
-    SET v_time = IFNULL(p_expected_time, UTC_TIMESTAMP(3) + INTERVAL p_delay_ms * 1000 MICROSECOND);
+    SET v_again = NOT EXISTS (SELECT 1 FROM dq_poller WHERE knows < 1 AND (next_pass > v_now
+                              OR last_seen > v_now - INTERVAL (stale_after * 1000) MICROSECOND));
+    SET v_time = IFNULL(p_expected_time, v_now + INTERVAL p_delay_ms * 1000 MICROSECOND);
   END IF;
   SET v_callers_id = LAST_INSERT_ID();
   INSERT INTO dq_task (tag, task_key, live, message_body, body_size, delay_time, max_attempts, attempt, expected_time, create_time, expires_time,
                        status, priority)
   VALUES (p_tag, p_key, IF(p_key IS NULL, NULL, 1), p_body, OCTET_LENGTH(p_body), p_delay_ms, p_max_attempts, p_attempt,
-          IFNULL(p_expected_time, UTC_TIMESTAMP(3) + INTERVAL p_delay_ms * 1000 MICROSECOND), UTC_TIMESTAMP(3), p_expires_time,
+          IFNULL(p_expected_time, v_now + INTERVAL p_delay_ms * 1000 MICROSECOND), v_now, p_expires_time,
           IFNULL(p_priority, 0), p_priority)
   ON DUPLICATE KEY UPDATE
     live = IF(LAST_INSERT_ID(id + v_had + IF(status IN (0, 5, 6), 0, v_running)), 1, 1),
@@ -93,15 +94,15 @@ BEGIN
     expected_time = IF(v_replace AND status IN (0, 5, 6),
                        CASE p_conflict WHEN 'again' THEN LEAST(expected_time, v_time)
                                        WHEN 'debounce' THEN GREATEST(expected_time, v_time)
-                       ELSE IFNULL(p_expected_time, UTC_TIMESTAMP(3) + INTERVAL p_delay_ms * 1000 MICROSECOND) END, expected_time),
-    update_time = IF(v_replace AND status IN (0, 5, 6), UTC_TIMESTAMP(3), update_time),
+                       ELSE IFNULL(p_expected_time, v_now + INTERVAL p_delay_ms * 1000 MICROSECOND) END, expected_time),
+    update_time = IF(v_replace AND status IN (0, 5, 6), v_now, update_time),
     again_body = IF(v_again AND status = 3, p_body, again_body),
     again_time = IF(v_again AND status = 3,
                     IF(p_conflict = 'again', LEAST(IFNULL(again_time, v_time), v_time),
                        GREATEST(IFNULL(again_time, v_time), v_time)), again_time),
     expires_time = IF(v_replace AND status IN (0, 5, 6) OR v_again AND status = 3,
                       IF(p_expires_ms IS NULL, p_expires_time,
-                         GREATEST(UTC_TIMESTAMP(3), IF(status = 3, again_time, expected_time))
+                         GREATEST(v_now, IF(status = 3, again_time, expected_time))
                          + INTERVAL p_expires_ms * 1000 MICROSECOND), expires_time),
     priority = IF(v_replace AND status IN (0, 5, 6), p_priority, IF(v_again, IFNULL(p_priority, priority), priority)),
     status = IF(v_replace AND status IN (0, 5, 6), IFNULL(priority, 0), status);
@@ -118,7 +119,7 @@ BEGIN
   END IF;
   IF v_id >= v_had AND v_replace THEN
     INSERT INTO dq_event (token, by_procedure, event_time, actor, verb, arguments, tag, task_id, tasks)
-    VALUES (UNHEX(LEFT(SHA2(UUID(), 256), 32)), 1, UTC_TIMESTAMP(3), LEFT(USER(), 255), IF(p_conflict = 'replace', 'replace', 'again'),
+    VALUES (UNHEX(LEFT(SHA2(UUID(), 256), 32)), 1, v_now, LEFT(USER(), 255), IF(p_conflict = 'replace', 'replace', 'again'),
             'CALL dq_add_options', p_tag, p_id, 1);
   END IF;
 END
