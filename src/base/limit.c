@@ -25,7 +25,7 @@ static struct limit_answer room(const struct limit *l, uint64_t running, int64_t
 {
     struct limit_answer a = {UINT64_MAX, LIMIT_OPEN, now_at};
 
-    if (l->breaker && running > 0)
+    if (l->breaker && l->probed)
         return none(LIMIT_PROBED, INT64_MAX);
     if (l->running && running >= l->running)
         return none(LIMIT_RUNNING, INT64_MAX);
@@ -57,7 +57,9 @@ struct limit_answer limit_ask(const struct limit *l, uint64_t running, int64_t n
 
 int64_t limit_since(const struct limit *l, int64_t now_at)
 {
-    const struct limit_answer a = limit_ask(l, 0, now_at, 0);
+    struct limit idle = *l;
+    idle.probed = false;
+    const struct limit_answer a = limit_ask(&idle, 0, now_at, 0);
     int64_t since_at = MAX(l->paused_until_at, l->held_until_at);
 
     if (a.why != LIMIT_OPEN)

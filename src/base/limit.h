@@ -24,6 +24,7 @@ struct limit {
     const struct hours *hours; /* in which tasks may start; NULL: always */
     int64_t held_until_at;     /* TASK_TIME_NONE: not held */
     const char *hold_reason;   /* NULL: none */
+    bool probed;               /* its breaker's rest is over, and a task has begun since and runs */
     uint32_t breaker;          /* how often in a row it has opened; 0: it is closed */
 };
 /* Of a tag without a limit. */

@@ -92,7 +92,10 @@ uint64_t handlers_item_digest(const struct handler *h)
                                h->recycle.tasks,
                                h->recycle.age_ms,
                                h->recycle.memory,
-                               h->recycle.idle_ms};
+                               h->recycle.idle_ms,
+                               h->breaker.failures,
+                               h->breaker.within_ms,
+                               h->breaker.rest_ms};
     uint64_t hash = hash_text(TEXT_HASH_INIT, h->name);
 
     hash = hash_text(hash, h->run);
@@ -137,6 +140,22 @@ int handlers_match(const struct handlers *h, const char *tag)
         }
     }
     return best;
+}
+
+const char *handlers_limit(const struct handlers *h, const char *tag)
+{
+    int i = handlers_match(h, tag);
+    return i >= 0 && h->items[i].limit ? h->items[i].limit : tag;
+}
+
+const struct handler_breaker *handlers_breaker(const struct handlers *h, const struct handler *own)
+{
+    for (size_t i = 0; !own->breaker.failures && own->limit && i < h->count; i++) {
+        const struct handler *item = &h->items[i];
+        if (item->breaker.failures && item->limit && !strcmp(item->limit, own->limit))
+            return &item->breaker;
+    }
+    return own->breaker.failures ? &own->breaker : NULL;
 }
 
 const struct handler *handlers_unfollowed(const struct handlers *h, size_t *at)

@@ -26,6 +26,13 @@ struct handler_recycle {
     int64_t idle_ms; /* default 5 min; then it ends without being replaced */
 };
 
+/* When to stop starting tasks of a limit, because too many fail. */
+struct handler_breaker {
+    int failures;      /* so many within this time, and at least half of all; 0: never */
+    int64_t within_ms; /* whole minutes are counted */
+    int64_t rest_ms;   /* for so long, then one task tries */
+};
+
 struct handler {
     char *name; /* exact tag, or a glob when it contains * or ? */
     bool is_glob;
@@ -45,6 +52,7 @@ struct handler {
     int max_running;        /* processes of one tag on this host; default HANDLERS_MAX_RUNNING */
     int global_max_running; /* running tasks under its limit on all hosts; 0: no limit */
     char *limit;            /* name of the limit that several tags share; NULL: that of each tag */
+    struct handler_breaker breaker;
     /* "NAME=value", NULL-terminated, in addition to the base environment */
     char **env;
     char *cwd;  /* absolute; default / */
@@ -78,6 +86,12 @@ void handlers_strings_free(char **strings);
 /* The handler of a tag: its exact name, else the matching glob with the most literal characters (a
  * tie: the first in the file). Index into items, or -1. */
 int handlers_match(const struct handlers *h, const char *tag);
+
+/* The name of the limit that a tag is under, here. */
+const char *handlers_limit(const struct handlers *h, const char *tag);
+/* The breaker of a handler's limit: its own, or that of another one with the same `limit`; NULL:
+ * there is none. */
+const struct handler_breaker *handlers_breaker(const struct handlers *h, const struct handler *own);
 
 /* Each handler, from *at = 0 on, whose on_failed is a tag that no handler here serves; NULL: that
  * was all. */

@@ -11,7 +11,6 @@
 #include "base/task.h"
 #include "base/text.h"
 #include "base/when.h"
-#include "base/when_parse.h"
 #include "conf/conf.h"
 #include "conf/conf_file.h"
 
@@ -23,8 +22,6 @@
 #include <strings.h>
 
 #define OUTPUT_MAX (1024 * 1024)
-/* Linux: one argument or environment string, its NUL left out */
-#define STRING_MAX (128 * 1024 - 1)
 
 struct key {
     const char *name;
@@ -40,84 +37,10 @@ struct key {
 #define KEY_TEXT(name, set, member, min, max)                                                      \
     {#name, set, true, offsetof(struct handler, member), min, max},
 
-int(handlers_fail)(const struct handlers_loader *l, const struct handlers_node *at, const char *fmt,
-                   ...)
-{
-    va_list ap;
-    va_start(ap, fmt);
-    (void)err_vset(l->err, ERR_CONFIG, fmt, ap);
-    va_end(ap);
-    (void)err_prefix(l->err, "%s:%u:%u", l->file, at->line, at->column);
-    return ERR_CONFIG;
-}
-
 static void *field(struct handler *h, const struct key *key)
 {
     return (char *)h + key->offset;
 }
-
-/* ---- values ---- */
-
-/* value as non-empty text that fits into one argument. */
-static int want_text(const struct handlers_loader *l, const char *name,
-                     const struct handlers_node *value, const char **ret)
-{
-    if (value->kind != HANDLERS_NODE_SCALAR)
-        return handlers_fail(l, value, "%s must be one value, not a %s", name,
-                             value->kind == HANDLERS_NODE_LIST ? "list" : "mapping");
-    if (value->is_null || value->text[strspn(value->text, " \t\r\n")] == '\0')
-        return handlers_fail(l, value, "%s is empty; give a value or remove the line", name);
-    if (strlen(value->text) > STRING_MAX)
-        return handlers_fail(
-            l, value,
-            "%s is longer than %d bytes, which no program can be given; put it into a file", name,
-            STRING_MAX);
-    *ret = value->text;
-    return 0;
-}
-
-/* value as a decimal number within range. */
-static int want_number(const struct handlers_loader *l, const char *name,
-                       const struct handlers_node *value, int64_t min, int64_t max, int *ret)
-{
-    const char *text;
-    int rc = want_text(l, name, value, &text);
-    if (rc != 0)
-        return rc;
-    char *end;
-    errno = 0;
-    long long v = strtoll(text, &end, 10);
-    if (*end != '\0')
-        return handlers_fail(l, value, "%s: \"%s\" is not a whole number; give %lld to %lld", name,
-                             text, (long long)min, (long long)max);
-    if (errno != 0 || v < min || v > max)
-        return handlers_fail(l, value, "%s: %s is out of range; give %lld to %lld", name, text,
-                             (long long)min, (long long)max);
-    *ret = (int)v;
-    return 0;
-}
-
-static int want_duration(const struct handlers_loader *l, const char *name,
-                         const struct handlers_node *value, int64_t min, int64_t max, int64_t *ret)
-{
-    const char *text;
-    int rc = want_text(l, name, value, &text);
-    if (rc != 0)
-        return rc;
-    struct err why;
-    int64_t ms;
-    if (when_parse_duration(text, &ms, &why) != 0)
-        return handlers_fail(l, value, "%s: %s", name, why.text);
-    if (ms < min || ms > max) {
-        char lo[WHEN_TEXT_SIZE], hi[WHEN_TEXT_SIZE];
-        return handlers_fail(l, value, "%s: %s is out of range; give %s to %s", name, text,
-                             when_format_duration(lo, min), when_format_duration(hi, max));
-    }
-    *ret = ms;
-    return 0;
-}
-
-/* ---- keys ---- */
 
 static const struct key *find_key(const struct key *rows, size_t count, const char *name)
 {
@@ -131,20 +54,20 @@ static int set_key(const struct handlers_loader *l, const struct key *key,
                    const struct handlers_node *value, struct handler *h)
 {
     const char *text;
-    int rc = key->is_text ? want_text(l, key->name, value, &text) : 0;
+    int rc = key->is_text ? handlers_want_text(l, key->name, value, &text) : 0;
     return rc ? rc : key->set(l, key, value, h);
 }
 
 static int set_int(const struct handlers_loader *l, const struct key *key,
                    const struct handlers_node *value, struct handler *h)
 {
-    return want_number(l, key->name, value, key->min, key->max, field(h, key));
+    return handlers_want_number(l, key->name, value, key->min, key->max, field(h, key));
 }
 
 static int set_duration(const struct handlers_loader *l, const struct key *key,
                         const struct handlers_node *value, struct handler *h)
 {
-    return want_duration(l, key->name, value, key->min, key->max, field(h, key));
+    return handlers_want_duration(l, key->name, value, key->min, key->max, field(h, key));
 }
 
 static int set_run(const struct handlers_loader *l, const struct key *key,
@@ -153,7 +76,7 @@ static int set_run(const struct handlers_loader *l, const struct key *key,
     const char *text;
     int rc;
     if (value->kind != HANDLERS_NODE_LIST) {
-        rc = want_text(l, key->name, value, &text);
+        rc = handlers_want_text(l, key->name, value, &text);
         if (rc == 0)
             h->run = mem_strdup(text);
         return rc;
@@ -167,7 +90,7 @@ static int set_run(const struct handlers_loader *l, const struct key *key,
         const struct handlers_node *item = &value->items[i];
         bool empty_word =
             i > 0 && item->kind == HANDLERS_NODE_SCALAR && !item->is_null && *item->text == '\0';
-        if (!empty_word && (rc = want_text(l, "an element of run", item, &text)) != 0)
+        if (!empty_word && (rc = handlers_want_text(l, "an element of run", item, &text)) != 0)
             return rc;
         h->argv[i] =
             i == 0 && strchr(text, '/') ? conf_file_resolve(l->dir, text) : mem_strdup(item->text);
@@ -235,8 +158,8 @@ static int set_retry(const struct handlers_loader *l, const struct key *key,
         return handlers_fail(l, value, "retry has %zu steps, %d are allowed", value->count,
                              RETRY_STEPS_MAX);
     for (size_t i = 0; i < value->count; i++) {
-        int rc =
-            want_duration(l, key->name, &value->items[i], key->min, key->max, &h->retry.step_ms[i]);
+        int rc = handlers_want_duration(l, key->name, &value->items[i], key->min, key->max,
+                                        &h->retry.step_ms[i]);
         if (rc != 0)
             return rc;
     }
@@ -299,10 +222,10 @@ static int set_env(const struct handlers_loader *l, const struct key *key,
         if (text->is_null)
             return handlers_fail(l, text, "env: %s has no value; for an empty one write \"\"",
                                  name->text);
-        if (len + 1 + strlen(text->text) > STRING_MAX)
+        if (len + 1 + strlen(text->text) > HANDLERS_VALUE_MAX)
             return handlers_fail(l, text,
                                  "env: %s is longer than %d bytes, which no program can be given",
-                                 name->text, STRING_MAX);
+                                 name->text, HANDLERS_VALUE_MAX);
         put_env(h, name->text, text->text);
     }
     return 0;
@@ -360,7 +283,7 @@ static int set_permanent_exit(const struct handlers_loader *l, const struct key 
         const struct handlers_node *item = &value->items[i];
         if (item->kind == HANDLERS_NODE_SCALAR && strcmp(item->text, "0") == 0)
             return handlers_fail(l, item, "%s: 0 is success; remove it", key->name);
-        int rc = want_number(l, key->name, item, 1, 255, &status);
+        int rc = handlers_want_number(l, key->name, item, 1, 255, &status);
         if (rc != 0)
             return rc;
         if (status == 126 || status == 127)
@@ -408,6 +331,25 @@ static int set_memory(const struct handlers_loader *l, const struct key *key,
     return 0;
 }
 
+/* A mapping of some of these keys. */
+static int set_rows(const struct handlers_loader *l, const struct key *key,
+                    const struct handlers_node *value, const struct key *rows, size_t count,
+                    const char *like, struct handler *h)
+{
+    int rc = 0;
+    if (value->kind != HANDLERS_NODE_MAP)
+        return handlers_fail(l, value, "%s must be a mapping, such as %s", key->name, like);
+    for (size_t i = 0; rc == 0 && i < value->count; i++) {
+        const struct handlers_node *name = &value->items[2 * i];
+        const struct key *row = find_key(rows, count, name->text);
+        if (!row)
+            return handlers_fail(l, name, "unknown key \"%s\" in %s; dq-handlers(5) lists the keys",
+                                 name->text, key->name);
+        rc = set_key(l, row, name + 1, h);
+    }
+    return rc;
+}
+
 static int set_recycle(const struct handlers_loader *l, const struct key *key,
                        const struct handlers_node *value, struct handler *h)
 {
@@ -419,19 +361,28 @@ static int set_recycle(const struct handlers_loader *l, const struct key *key,
         KEY_ROW(idle, set_duration, recycle.idle_ms, 1, 30 * WHEN_DAY)
     };
     /* clang-format on */
-    int rc = 0;
-    if (value->kind != HANDLERS_NODE_MAP)
-        return handlers_fail(l, value, "%s must be a mapping, such as {age: 1h}", key->name);
-    for (size_t i = 0; rc == 0 && i < value->count; i++) {
-        const struct handlers_node *name = &value->items[2 * i];
-        const struct key *row = find_key(rows, sizeof rows / sizeof *rows, name->text);
-        if (!row)
-            return handlers_fail(l, name,
-                                 "unknown key \"%s\" in recycle; give tasks, age, memory or idle",
-                                 name->text);
-        rc = set_key(l, row, name + 1, h);
-    }
-    return rc;
+    return set_rows(l, key, value, rows, MEM_COUNT(rows), "{age: 1h, memory: 256m}", h);
+}
+
+/* {failures: 10, within: 1m, rest: 5m}, or never. */
+static int set_breaker(const struct handlers_loader *l, const struct key *key,
+                       const struct handlers_node *value, struct handler *h)
+{
+    /* clang-format off */
+    static const struct key rows[] = {
+        KEY_ROW(failures, set_int, breaker.failures, 1, 1000000)
+        KEY_ROW(within, set_duration, breaker.within_ms, WHEN_MINUTE, WHEN_HOUR)
+        KEY_ROW(rest, set_duration, breaker.rest_ms, WHEN_SECOND, WHEN_DAY)
+    };
+    /* clang-format on */
+    h->breaker = (struct handler_breaker){0};
+    if (value->kind == HANDLERS_NODE_SCALAR && strcmp(value->text, "never") == 0)
+        return 0;
+    h->breaker.within_ms = h->breaker.rest_ms = WHEN_MINUTE;
+    int rc = set_rows(l, key, value, rows, MEM_COUNT(rows), "{failures: 10, rest: 5m}", h);
+    return rc || h->breaker.failures
+               ? rc
+               : handlers_fail(l, value, "%s: failures is missing", key->name);
 }
 
 static int set_restart_on(const struct handlers_loader *l, const struct key *key,
@@ -443,7 +394,7 @@ static int set_restart_on(const struct handlers_loader *l, const struct key *key
     handlers_strings_free(h->restart_on);
     h->restart_on = mem_zero(value->count + 1, sizeof *h->restart_on);
     for (size_t i = 0; i < value->count; i++) {
-        int rc = want_text(l, "an element of restart_on", &value->items[i], &text);
+        int rc = handlers_want_text(l, "an element of restart_on", &value->items[i], &text);
         if (rc != 0)
             return rc;
         h->restart_on[i] = conf_file_resolve(l->dir, text);
@@ -468,6 +419,7 @@ static int set_restart_on(const struct handlers_loader *l, const struct key *key
     X(max_running, set_int, max_running, 1, CONF_SLOTS_MAX)           \
     X(global_max_running, set_int, global_max_running, 0, 1000000)    \
     TEXT(limit, set_tag, limit, 0, 0)                                 \
+    X(breaker, set_breaker, breaker, 0, 0)                            \
     X(env, set_env, env, 0, 0)                                        \
     TEXT(cwd, set_path, cwd, 0, 0)                                    \
     TEXT(user, set_user, user, 0, 0)                                  \

@@ -182,11 +182,8 @@ static int64_t limit_at(struct claims *claims, struct tag_state *t, const struct
 static bool is_under(void *arg, const char *tag)
 {
     const struct claims *claims = arg;
-    const struct handlers *handlers = tags_table(claims->tags)->handlers;
-    int i = handlers_match(handlers, tag);
-    const char *name = i >= 0 && handlers->items[i].limit ? handlers->items[i].limit : tag;
 
-    return strcmp(name, claims->limit_name) == 0;
+    return strcmp(handlers_limit(tags_table(claims->tags)->handlers, tag), claims->limit_name) == 0;
 }
 
 static void claim_worked(struct claims *claims, struct tag_state *t, struct task_array *won,
@@ -226,6 +223,7 @@ static void claim_worked(struct claims *claims, struct tag_state *t, struct task
     }
     c.again = saw->guarded && !t->guarded && !won->count;
     t->guarded = saw->guarded;
+    t->probing = saw->probing;
     look_claimed(claims->look, &t->look, &c, when_steady_us());
     care_slow(t);
 }
@@ -306,7 +304,7 @@ static int claim(struct claims *claims, const struct look_step *s, struct err *e
     int rc;
 
     claims->overtook = false;
-    claims->limit_name = h->limit;
+    claims->limit_name = h->limit ? h->limit : t->name;
     memcpy(ask.floor, s->tag->floor, sizeof ask.floor);
     memcpy(ask.passed, s->tag->passed, sizeof ask.passed);
     ask.aside_count = aside_ids(&t->aside, sent_us, &aside);

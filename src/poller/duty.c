@@ -31,7 +31,8 @@ void duty_init(struct duties *d, const struct look_settings *look, struct handle
     tags_init(&d->tags, &d->look, globs, handlers);
     minute_init(&d->minute, ctx);
     metrics_init(&d->metrics, ctx, &d->minute);
-    settle_init(&d->results, ctx, &d->minute);
+    breaker_init(&d->breakers, ctx, &d->minute, &d->tags);
+    settle_init(&d->results, ctx, &d->minute, &d->breakers);
     flight_init(&d->flight, ctx, &d->look, &d->results, &d->minute);
     d->handover = (struct handover){ctx, &d->flight};
     follow_init(&d->follow, ctx, &d->flight);
@@ -55,6 +56,7 @@ void duty_free(struct duties *d)
     follow_free(&d->follow);
     flight_free(&d->flight);
     settle_free(&d->results);
+    breaker_free(&d->breakers);
     minute_free(&d->minute);
     upkeep_free(&d->upkeep);
     claim_free(&d->claims);
@@ -89,6 +91,16 @@ static int settle(struct duties *d, struct err *err)
     return settle_flush_outputs(&d->results, err);
 }
 
+static int judge(struct duties *d, struct err *err)
+{
+    bool closed = false;
+    int rc = breaker_run(&d->breakers, &closed, err);
+
+    if (closed)
+        wakeup_ring(&d->wakeup);
+    return rc;
+}
+
 static int beat(struct duties *d, struct err *err)
 {
     int rc = registry_beat(&d->registry, err);
@@ -115,14 +127,16 @@ static int schedule(struct duties *d, struct err *err)
 
 /* In the order of their urgency: leases keep what we have, even if the connection breaks at every
  * result; results free tasks and slots, and only then new work is taken. FOLLOW must be before
- * SETTLE (follow.h). Of d: the name, when it wants to run (NEVER_US: not at all), what it does, and
- * its purpose. Nothing waits until RETENTION deletes a row. */
+ * SETTLE (follow.h), and so must BREAKER, or another task would try. Of d: the name, when it wants
+ * to run (NEVER_US: not at all), what it does, and its purpose. Nothing waits until RETENTION
+ * deletes a row. */
 /* clang-format off */
 #define DUTIES(X)                                                                                \
     X(RECOVER, "recover", claim_recover_next(&d->claims),                                        \
       claim_recover(&d->claims, err), PROMISE)                                                   \
     X(RENEW, "renew", lease_renew_next(&d->leases), lease_renew(&d->leases, err), PROMISE)       \
     X(FOLLOW, "follow", follow_next(&d->follow), follow_run(&d->follow, err), RECORD)            \
+    X(BREAKER, "breaker", breaker_next(&d->breakers), judge(d, err), RECORD)                     \
     X(SETTLE, "settle", settle_when(d), settle(d, err), PROMISE)                                 \
     X(LOAD, "load", handover_next(&d->handover), handover_load(&d->handover, err), PROMISE)      \
     X(BEAT, "beat", registry_next(&d->registry), beat(d, err), PROMISE)                          \

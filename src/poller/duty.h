@@ -10,6 +10,7 @@
 
 #include "base/err.h"
 #include "conf/handlers.h"
+#include "poller/breaker.h"
 #include "poller/claim.h"
 #include "poller/context.h"
 #include "poller/flight.h"
@@ -38,6 +39,7 @@ struct duties {
     struct look look; /* what to ask about waiting tasks next, and when */
     struct tag_set tags;
     struct minute minute;
+    struct breakers breakers;
     struct metrics metrics;
     struct settle_results results;
     struct flight flight;

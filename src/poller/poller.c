@@ -414,6 +414,7 @@ static void finish(struct poller *p)
 
     wakeup_end(&d->wakeup);
     minute_leave(&d->minute);
+    breaker_leave(&d->breakers);
     registry_leave(&d->registry);
     served_leave(&d->served, p->o->mode == POLLER_RESIDENT);
     if (d->ctx.link)

@@ -54,7 +54,8 @@ static void on_result(const struct context *ctx, struct flight *f, struct flight
                       const struct message_result *e)
 {
     struct flight_task *t = find_task(j, e->id);
-    struct settlement s = {.exit_code = e->exit_code,
+    struct settlement s = {.permanent = e->permanent,
+                           .exit_code = e->exit_code,
                            .signal = e->signal,
                            .error = e->error,
                            .output = e->output,

@@ -36,9 +36,10 @@
 /* A result that could not be recorded for this many leases is no longer waited for. */
 #define RESULT_LEASES 10
 
-void settle_init(struct settle_results *q, const struct context *ctx, struct minute *minute)
+void settle_init(struct settle_results *q, const struct context *ctx, struct minute *minute,
+                 struct breakers *breakers)
 {
-    *q = (struct settle_results){.ctx = ctx, .minute = minute};
+    *q = (struct settle_results){.ctx = ctx, .minute = minute, .breakers = breakers};
 }
 
 static bool needs_attempt(const struct settle_results *q, const struct settlement *s)
@@ -56,6 +57,7 @@ void settle_queue(struct settle_results *q, const struct settlement *s, struct t
     r->s = *s;
     r->tag = tag;
     tag->look.unrecorded++;
+    breaker_ended(q->breakers, tag, s);
     r->s.error = mem_strdup(s->error);
     r->s.output = s->output && s->output_size ? mem_dup(s->output, s->output_size) : NULL;
     r->queued_us = when_steady_us();
@@ -188,7 +190,7 @@ static void count(struct settle_results *q, const struct settle_item *r, bool ap
     const struct settlement *s = &r->s;
 
     if (applied)
-        minute_ended(q->minute, r->tag->name, s->event,
+        minute_ended(q->minute, r->tag->name, s->event, s->permanent,
                      s->start_at == TASK_TIME_NONE ? -1 : s->finish_at - s->start_at);
     else
         log_fold(when_steady_us(), LOG_NOTE,

@@ -4,6 +4,7 @@
 #ifndef DQ_POLLER_SETTLE_H
 #define DQ_POLLER_SETTLE_H
 
+#include "poller/breaker.h"
 #include "poller/context.h"
 #include "poller/minute.h"
 #include "poller/tags.h"
@@ -42,6 +43,7 @@ struct settle_hold {
 struct settle_results {
     const struct context *ctx;
     struct minute *minute;
+    struct breakers *breakers;
     struct settle_item *items;
     size_t count, cap;
     /* while dq_attempt is locked as a table: results that need it are tried again then, together */
@@ -53,7 +55,8 @@ struct settle_results {
     bool dear_first; /* of what takes long to record */
 };
 
-void settle_init(struct settle_results *q, const struct context *ctx, struct minute *minute);
+void settle_init(struct settle_results *q, const struct context *ctx, struct minute *minute,
+                 struct breakers *breakers);
 void settle_free(struct settle_results *q);
 
 /* Queues a result; copies error and output. leased_us: when the claim or the last renewal of

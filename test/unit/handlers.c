@@ -13,6 +13,7 @@
 
 #include <fcntl.h>
 #include <glob.h>
+#include <inttypes.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -122,6 +123,9 @@ static char *value_text(const struct handler *h, const char *key)
         buf_printf(&b, "%d", h->max_running);
     else if (strcmp(key, "global_max_running") == 0)
         buf_printf(&b, "%d", h->global_max_running);
+    else if (strcmp(key, "breaker") == 0)
+        buf_printf(&b, "%d %" PRId64 " %" PRId64, h->breaker.failures, h->breaker.within_ms,
+                   h->breaker.rest_ms);
     else if (strcmp(key, "env") == 0)
         put_env(&b, h);
     else if (strcmp(key, "cwd") == 0)
@@ -435,6 +439,7 @@ static void test_the_digest_of_an_entry_is_of_every_setting(void **state)
         {"shell", "shell: /bin/bash"},
         {"on_lease_expiry", "on_lease_expiry: fail"},
         {"on_failed", "on_failed: dead"},
+        {"breaker", "breaker: {failures: 9}"},
         {"limit", "limit: stripe"},
     };
     const uint64_t plain = digest_of("batch: 1");

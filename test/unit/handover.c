@@ -31,7 +31,7 @@ static int begin(void **state)
 {
     (void)state;
     minute_init(&minute, &ctx);
-    settle_init(&results, &ctx, &minute);
+    settle_init(&results, &ctx, &minute, NULL);
     flight_init(&flight, &ctx, &looks, &results, &minute);
     flight.most = 10;
     tags = (struct tag_set){.look = &looks};

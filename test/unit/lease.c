@@ -32,9 +32,9 @@ static int begin(void **state)
     (void)state;
     static char name[] = "t";
 
-    tag = (struct tag_state){.name = name};
+    tag = (struct tag_state){.name = name, .handler = -1};
     minute_init(&minute, &ctx);
-    settle_init(&results, &ctx, &minute);
+    settle_init(&results, &ctx, &minute, NULL);
     flight_init(&flight, &ctx, &look, &results, &minute);
     follow_init(&follow, &ctx, &flight);
     lease_init(&leases, &ctx, &flight, &results, &follow);
@@ -229,8 +229,8 @@ static void a_result_that_waits_does_not_count_for_a_later_claim(void **state)
 /* Those that take long to record are of one tag at a time, and have every other turn. */
 static void a_statement_has_few_results_that_take_long(void **state)
 {
-    static struct tag_state dear = {.look.results.row_us = 100000},
-                            other = {.look.claims.row_us = 300000};
+    static struct tag_state dear = {.handler = -1, .look.results.row_us = 100000},
+                            other = {.handler = -1, .look.claims.row_us = 300000};
     struct tag_state *const tags[] = {&dear, &tag, &other, &dear, &dear, &tag};
     static const size_t wanted[][3] = {{0, 3}, {1, 5}, {0, 3}, {1, 5}};
     size_t at[SETTLE_MOST];

@@ -239,8 +239,7 @@ uint32_t fleet_limit(const struct fleet *f, const char *tag, char **ret_differ)
     return limit;
 }
 
-/* The name of the limit of a tag, as the first live dqd that serves it has it. */
-static const char *limit_name(const struct fleet *f, const char *tag)
+const char *fleet_limit_name(const struct fleet *f, const char *tag)
 {
     const struct handler_row *h = NULL;
     for (size_t i = 0; i < f->count; i++)
@@ -260,10 +259,11 @@ static const struct limit_row *row_named(const struct fleet *f, const char *name
 struct limit fleet_limit_of(const struct fleet *f, const char *tag, int64_t paused_until_at,
                             const char *reason)
 {
-    const char *name = limit_name(f, tag);
+    const char *name = fleet_limit_name(f, tag);
     const struct limit_row *row = row_named(f, name);
     struct limit l = row ? row->limit : (struct limit){LIMIT_NONE};
     l.name = row && strcmp(name, tag) != 0 ? row->name : NULL;
+    l.probed = l.breaker > 0;
     if (!l.running)
         l.running = fleet_limit(f, tag, NULL);
     if (paused_until_at > l.paused_until_at) {

@@ -73,6 +73,8 @@ const struct poller_info *fleet_last(const struct fleet *f);
  * none. If they disagree, *ret_differ (NULL: not wanted) becomes a sentence that names two, heap
  * memory; else NULL. */
 uint32_t fleet_limit(const struct fleet *f, const char *tag, char **ret_differ);
+/* The name of the limit of a tag, as the first live dqd that serves it has it. */
+const char *fleet_limit_name(const struct fleet *f, const char *tag);
 /* The limit of a tag, as the live dqds that serve it and the rows of dq_limit have it. pause: of
  * the tag, by its name or a glob; its reason. Texts are those of f and the pause. */
 struct limit fleet_limit_of(const struct fleet *f, const char *tag, int64_t paused_until_at,

@@ -106,6 +106,27 @@ static void check_late(struct finding *f, const struct check_values *v, const st
         add_problem(f, STATUS_CRITICAL, "%zu more tags are late", named - TAGS_NAMED);
 }
 
+/* Those whose breakers have opened. */
+static void check_limits(struct finding *f, const struct fleet *fleet, const struct tag_info *tags,
+                         size_t count, int64_t now_at)
+{
+    for (size_t i = 0; i < fleet->limit_count; i++) {
+        struct limit l = fleet->limits[i].limit;
+        const struct limit_answer a = limit_ask(&l, 0, now_at, 0);
+        BUF_LOCAL struct buf b = BUF_INIT;
+        size_t k = 0;
+
+        while (k < count && strcmp(fleet_limit_name(fleet, tags[k].tag), fleet->limits[i].name))
+            k++;
+        if (!l.breaker || k == count)
+            continue;
+        l.name = fleet->limits[i].name;
+        limit_put(&b, &l, &(struct limit_answer){0, a.why ? a.why : LIMIT_PROBED, a.again_at},
+                  now_at);
+        add_problem(f, STATUS_WARNING, "%s", b.data);
+    }
+}
+
 /* Every live dqd that serves it, of which there is one. */
 static bool is_quiet(const struct fleet *fleet, const char *tag)
 {
@@ -401,6 +422,7 @@ static int look(struct cmd_context *c, const struct check_values *v, struct find
         check_fleet(f, v, &fleet);
         check_late(f, v, &fleet, tags, tag_count, now_at);
         check_served(f, &fleet, tags, tag_count);
+        check_limits(f, &fleet, tags, tag_count, now_at);
         check_numbers(f, v, &n);
         if (v->max_running_ms >= 0)
             rc = check_running(c, v, now_at, f, &n.running_ms, err);
@@ -466,8 +488,8 @@ const struct cmd cmd_check = {
     .details =
         "Exits with 0 if all is well, 1 for a warning, 2 if it is critical, 3 if that is unknown. Always critical: no dqd is "
         "alive, or none serves a tag that has due tasks. A warning: a tag rests because its handler cannot be started, or "
-        "the server refuses to change its tasks, or takes long, or every dqd that serves it is quiet. Tags that "
-        "a pause or a limit keeps waiting are not late.",
+        "the server refuses to change its tasks, or takes long, or every dqd that serves it is quiet, or its "
+        "breaker has opened. Tags that a pause or a limit keeps waiting are not late.",
     CMD_OPTIONS(options, check_values),
     .level = CMD_NOTHING,
     .reads_only = true,

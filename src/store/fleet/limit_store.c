@@ -187,6 +187,14 @@ int limit_store_resume(struct db *db, struct event_act *act, struct err *err)
     return rc < 0 ? rc : rows > 0;
 }
 
+/* An empty row says nothing: the next statement changes it. */
+static int make_row(struct db *db, const char *name, struct err *err)
+{
+    return sql_exec(db, NULL, err,
+                    "INSERT INTO dq_limit (name) VALUES (?) ON DUPLICATE KEY UPDATE name = name",
+                    SQL_TEXT(name));
+}
+
 /* What --clear leaves, and what is set then. */
 static void put_set(struct buf *sql, const struct event_act *act, const struct limit_set *set)
 {
@@ -218,14 +226,10 @@ int limit_store_set(struct db *db, struct event_act *act, const struct limit_set
     uint64_t rows = 0;
     bool only_clears = set->clear && set->running < 0 && !set->rate.count && !set->hours;
 
-    if (!only_clears) { /* an empty row says nothing: the next statement changes it */
-        buf_str(&sql, "INSERT INTO dq_limit (name) VALUES (");
-        db_put_text(&sql, act->tag);
-        buf_str(&sql, ") ON DUPLICATE KEY UPDATE name = name");
-        int rc = db_exec(db, &sql, NULL, err);
+    if (!only_clears) {
+        int rc = make_row(db, act->tag, err);
         if (rc < 0)
             return rc;
-        buf_reset(&sql);
     }
     buf_str(&sql, "UPDATE dq_limit SET version = version + 1");
     put_set(&sql, act, set);
@@ -254,4 +258,34 @@ int limit_store_hold(struct db *db, const char *name, int64_t for_ms, const char
             " VALUES(hold_reason)), held_until = GREATEST(COALESCE(held_until,"
             " VALUES(held_until)), VALUES(held_until)), update_time = VALUES(update_time)");
     return db_exec(db, &sql, NULL, err);
+}
+
+/* An attempt that began before the rest has begun long before it ended. */
+#define TRY_SLACK_MS 500
+
+int limit_store_break(struct db *db, struct event_act *act, const struct limit_break *b,
+                      struct err *err)
+{
+    BUF_LOCAL struct buf sql = BUF_INIT;
+    uint64_t rows = 0;
+    int rc = b->start_at ? 0 : make_row(db, act->tag, err);
+
+    buf_str(&sql, "UPDATE dq_limit SET version = version + 1, update_time = UTC_TIMESTAMP(3)");
+    if (b->rest_ms)
+        sql_put(
+            &sql,
+            ", hold_reason = LEFT(?, 255), held_until = GREATEST(COALESCE(held_until,"
+            " UTC_TIMESTAMP(3)), UTC_TIMESTAMP(3) + INTERVAL ? * (1 << LEAST(breaker, 3)) MICROSECOND),"
+            " breaker = LEAST(breaker + 1, 255)",
+            SQL_TEXT(b->reason), SQL_INT(b->rest_ms * 1000));
+    else
+        buf_str(&sql, ", breaker = 0");
+    sql_put(&sql, " WHERE name = ?", SQL_TEXT(act->tag));
+    if (b->start_at)
+        sql_put(&sql, " AND breaker > 0 AND held_until <= ?", SQL_TIME(b->start_at + TRY_SLACK_MS));
+    else
+        sql_put(&sql, " AND breaker = 0 AND version = ?", SQL_ID(b->version));
+    if (rc == 0)
+        rc = change_tag(db, &sql, act, &rows, err);
+    return rc < 0 ? rc : rows > 0;
 }

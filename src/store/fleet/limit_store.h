@@ -53,6 +53,17 @@ int limit_store_set(struct db *db, struct event_act *act, const struct limit_set
 int limit_store_hold(struct db *db, const char *name, int64_t for_ms, const char *reason,
                      struct err *err) __attribute__((warn_unused_result));
 
+/* What became of attempts under the limit that the act names by its tag. */
+struct limit_break {
+    int64_t rest_ms;    /* it rests for so long, or longer the more often in a row; 0: it is open */
+    const char *reason; /* of the rest */
+    uint64_t version;   /* nobody may have changed it since; or ... */
+    int64_t start_at; /* an attempt that began then has tried whether it is to open; 0: none has */
+};
+/* Records it with the act, once for all dqds. 1: done; 0: another dqd or a person came first. */
+int limit_store_break(struct db *db, struct event_act *act, const struct limit_break *b,
+                      struct err *err) __attribute__((warn_unused_result));
+
 /* Pauses the tag of an act, or all that match it as a glob, until an instant (INT64_MAX: until
  * resumed; TASK_TIME_NONE: for for_ms from now). The act is recorded. Running handlers are not
  * affected. Always 1 on success. */

@@ -19,6 +19,7 @@ static char *text_or_null(const struct db_rows *r, unsigned col)
 /* clang-format off */
 #define LIMIT_COLUMNS(X)                                                                           \
     X(NAME, "g.name", l->name = mem_strdup(db_string(r, NAME)))                                    \
+    X(CHANGES, "g.version", l->version = db_u64(r, CHANGES))                                       \
     X(RUNNING, "g.running", l->limit.running = (uint32_t)db_u64(r, RUNNING))                       \
     X(RATE, "g.rate", l->limit.rate.count = (uint32_t)db_u64(r, RATE))                             \
     X(PERIOD, "g.rate_period", l->limit.rate.period_ms = db_i64(r, PERIOD, 0))                     \

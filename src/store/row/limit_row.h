@@ -15,6 +15,7 @@ struct limit_row {
     char *hours_text;
     struct hours *hours;
     char *bad; /* why its rate or hours cannot be read: it counts as closed; NULL: they can */
+    uint64_t version;
     bool is_pattern;
     bool is_strict; /* it says more than a pause */
     int64_t update_at;

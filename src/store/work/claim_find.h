@@ -78,6 +78,7 @@ struct claim_seen {
     int64_t limit_at; /* then, or when the rest of a rate is used up: when to claim again */
     bool guarded;     /* as in struct claim_ask, for the next claim */
     bool paced;       /* by a rate, hours or a breaker: claim no more than can start at once */
+    bool probing;     /* its breaker is not closed */
     size_t left;      /* of these: would have needed a process, or bytes of bodies, too many */
     /* If `next` was set and our share had fewer candidates than the limit: when the first task of
      * our share that is not due yet becomes due. TASK_TIME_NONE: there is none, or the tag is

@@ -8,6 +8,7 @@
 #include "store/work/claim_store.h"
 #include "base/company.h"
 #include "base/mem.h"
+#include "base/when.h"
 #include "store/db/columns.h"
 #include "store/db/db_put.h"
 #include "store/db/db_session.h"
@@ -122,13 +123,17 @@ static int lock_limit(struct db *db, const char *name, bool careful, struct err 
     return rc < 0 ? rc : 0;
 }
 
-/* What runs under a limit of several tags. */
+/* What runs under a limit of several tags, or one whose breaker has opened: of these, those that
+ * began when its rest was over. */
 struct running {
     const struct claim_ask *ask;
-    uint64_t count;
+    uint64_t count, probes;
 };
 
-#define RUNNING_COLUMNS(X) X(RUNNING_TAG, "tag") X(RUNNING_TASKS, "COUNT(*)")
+#define RUNNING_COLUMNS(X)                                                                         \
+    X(RUNNING_TAG, "tag")                                                                          \
+    X(RUNNING_TASKS, "COUNT(*)")                                                                   \
+    X(RUNNING_PROBES, "SUM(COALESCE(execution_time >= ?, 0))")
 enum { RUNNING_COLUMNS(COLUMNS_NAME) RUNNING_COUNT };
 
 static int take_running(const struct db_rows *r, void *arg, struct err *err)
@@ -136,8 +141,10 @@ static int take_running(const struct db_rows *r, void *arg, struct err *err)
     struct running *x = arg;
 
     (void)err;
-    if (x->ask->under(x->ask->under_arg, db_string(r, RUNNING_TAG)))
+    if (x->ask->under(x->ask->under_arg, db_string(r, RUNNING_TAG))) {
         x->count += db_u64(r, RUNNING_TASKS);
+        x->probes += db_u64(r, RUNNING_PROBES);
+    }
     return 0;
 }
 
@@ -165,12 +172,16 @@ static int read_limit(struct db *db, const struct claim_ask *ask, struct limit_r
     int rc = db_first(db, &sql, limit_row_columns, take_row, row, err);
     if (!row->limit.running)
         row->limit.running = ask->tag_limit.running;
-    if (rc >= 0 && ask->limit_name && (row->limit.running || row->limit.breaker)) {
+    if (rc >= 0 && (row->limit.breaker || (ask->limit_name && row->limit.running))) {
         buf_reset(&sql);
-        buf_printf(&sql, "SELECT %s FROM dq_task FORCE INDEX (due) WHERE status = %d GROUP BY tag",
-                   COLUMNS_SELECT(RUNNING_COLUMNS), TASK_RUNNING);
+        buf_reset(&count);
+        buf_printf(&count, "SELECT %s FROM dq_task FORCE INDEX (due) WHERE status = ? GROUP BY tag",
+                   COLUMNS_SELECT(RUNNING_COLUMNS));
+        sql_put(&sql, count.data, SQL_TIME(MIN(row->limit.held_until_at, WHEN_AT_MAX)),
+                SQL_INT(TASK_RUNNING));
         rc = db_each(db, &sql, RUNNING_COUNT, take_running, &running, err);
         row->running = running.count;
+        row->limit.probed = running.probes > 0;
     }
     *ret_answer = limit_ask(&row->limit, row->running, row->now_at, ask->horizon_ms);
     return rc < 0 ? rc : 0;
@@ -185,6 +196,7 @@ static void see_limit(const struct claim_ask *ask, const struct limit_row *row,
                         ? MAX(a->again_at - ask->horizon_ms, row->now_at + ask->horizon_ms / 2)
                         : a->again_at;
     saw->guarded = row->is_strict;
+    saw->probing = row->limit.breaker > 0;
     saw->paced = row->limit.rate.count || row->limit.hours || row->limit.breaker;
 }
 

@@ -1,0 +1,202 @@
+/*
+ * breaker.c - see breaker.h. Invariant: a limit rests, and is open again, by one UPDATE that checks
+ * its version, or that the attempt began after its rest: so once, however many dqds see failures.
+ */
+#include "poller/breaker.h"
+
+#include "base/log.h"
+#include "base/mem.h"
+#include "base/when.h"
+#include "store/fleet/limit_store.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/param.h>
+
+#define ERROR_MOST 150 /* bytes of it, in the reason */
+
+void breaker_init(struct breakers *b, const struct context *ctx, const struct minute *minute,
+                  const struct tag_set *tags)
+{
+    *b = (struct breakers){.ctx = ctx, .minute = minute, .tags = tags};
+}
+
+static void drop(struct breakers *b, size_t at)
+{
+    free(b->items[at].limit);
+    free(b->items[at].error);
+    b->items[at] = b->items[--b->count];
+}
+
+void breaker_free(struct breakers *b)
+{
+    while (b->count)
+        drop(b, 0);
+    free(b->items);
+    b->items = NULL;
+}
+
+/* ---- what ended */
+
+static struct breaker_watch *watch(struct breakers *b, const char *limit)
+{
+    for (size_t i = 0; i < b->count; i++)
+        if (!strcmp(b->items[i].limit, limit))
+            return &b->items[i];
+    MEM_ROOM(b->items, b->count, b->cap);
+    b->items[b->count] = (struct breaker_watch){.limit = mem_strdup(limit)};
+    return &b->items[b->count++];
+}
+
+void breaker_ended(struct breakers *b, const struct tag_state *t, const struct settlement *s)
+{
+    const struct task_transition *x = task_transition(s->event);
+    bool done = x->to == TASK_DONE;
+
+    /* what does not count as an attempt was given back, or snoozed */
+    if ((done && !t->probing) || t->handler < 0 || x->attempt_change < 0 || s->permanent)
+        return;
+    const struct handlers *h = tags_table(b->tags)->handlers;
+    const struct handler *own = tags_handler(b->tags, t);
+    const struct handler_breaker *when = handlers_breaker(h, own);
+    if (!when && !t->probing)
+        return;
+    struct breaker_watch *w = watch(b, handlers_limit(h, t->name));
+    w->when = when ? *when : (struct handler_breaker){0};
+    w->start_at = t->probing ? s->start_at : 0;
+    free(w->error);
+    const char *error = s->error ? s->error : "?";
+    w->error = done ? NULL : mem_dup(error, MIN(strcspn(error, "\n"), (size_t)ERROR_MOST));
+}
+
+/* ---- the duty */
+
+static int record(struct breakers *b, const struct breaker_watch *w, struct limit_break *change,
+                  struct err *err)
+{
+    MEM_LOCAL char *actor = mem_printf("dqd@%.200s", b->ctx->owner.host);
+    struct event_act act = {.actor = actor,
+                            .verb = change->rest_ms ? "breaker-open" : "breaker-close",
+                            .arguments = change->reason,
+                            .tag = w->limit};
+    const uint64_t random[] = {context_random(), context_random()};
+    memcpy(act.token, random, sizeof act.token);
+    change->start_at = w->start_at;
+    int rc = limit_store_break(b->ctx->db, &act, change, err);
+    if (rc == ERR_LOCKED) /* by a claim, which takes a moment */
+        return err_set(err, ERR_TRANSIENT, "%s", err->text);
+
+    if (rc > 0 && change->rest_ms)
+        log_event(LOG_WARN, "the tasks of a limit fail, so it rests", "limit=%s error=%s",
+                  log_quote(w->limit), log_quote(change->reason));
+    else if (rc > 0)
+        log_event(LOG_NOTE, "a task worked, so its limit is open again", "limit=%s",
+                  log_quote(w->limit));
+    return rc;
+}
+
+/* A task has tried. */
+static int conclude(struct breakers *b, const struct breaker_watch *w, bool *ret_closed,
+                    struct err *err)
+{
+    BUF_LOCAL struct buf reason = BUF_INIT;
+    struct limit_break change = {.rest_ms = w->error ? w->when.rest_ms : 0};
+
+    if (w->error && !w->when.failures) /* another task tries */
+        return 0;
+    if (w->error) {
+        buf_printf(&reason, "the task that tried failed: %s", w->error);
+        change.reason = reason.data;
+    }
+    int rc = record(b, w, &change, err);
+    *ret_closed |= rc > 0 && !w->error;
+    return MIN(rc, 0);
+}
+
+/* The sum over the minutes that began since then. */
+static struct counts sum(const struct breakers *b, const struct minute_answer *a,
+                         const struct breaker_watch *w, int64_t since_at)
+{
+    const struct handlers *h = tags_table(b->tags)->handlers;
+    struct counts sum = {0};
+
+    since_at = MAX(since_at, (a->now_at - w->when.within_ms) / WHEN_MINUTE * WHEN_MINUTE);
+    for (size_t i = 0; i < a->count; i++)
+        if (a->rows[i].at >= since_at && !strcmp(handlers_limit(h, a->rows[i].tag), w->limit))
+            counts_add(&sum, &a->rows[i].counts);
+    sum.failed += sum.retried - sum.permanent;
+    sum.ended = sum.failed + sum.done;
+    return sum;
+}
+
+static bool too_many(const struct counts *c, const struct breaker_watch *w)
+{
+    return c->failed >= (uint64_t)w->when.failures && c->failed * 2 >= c->ended;
+}
+
+/* The row is read only if there are failures enough, some of which may be from before a rest. */
+static int judge(struct breakers *b, const struct minute_answer *a, const struct breaker_watch *w,
+                 struct err *err)
+{
+    struct counts c = sum(b, a, w, INT64_MIN);
+    struct limit_break change = {.rest_ms = w->when.rest_ms};
+    BUF_LOCAL struct buf reason = BUF_INIT;
+    char within[WHEN_TEXT_SIZE];
+    struct limit_row *row = NULL;
+    size_t count = 0;
+    int rc = too_many(&c, w) ? limit_store_list(b->ctx->db, w->limit, false, &row, &count, err) : 0;
+
+    if (count) {
+        c = sum(b, a, w, MAX(row->update_at, row->limit.held_until_at));
+        change.version = row->version;
+    }
+    limit_store_free(row, count);
+    if (rc < 0 || !too_many(&c, w))
+        return rc;
+    buf_printf(&reason, "%" PRIu64 " of %" PRIu64 " attempts failed within %s: %s", c.failed,
+               c.ended, when_format_duration(within, w->when.within_ms), w->error);
+    change.reason = reason.data;
+    rc = record(b, w, &change, err);
+    return MIN(rc, 0);
+}
+
+int64_t breaker_next(const struct breakers *b)
+{
+    for (size_t i = 0; i < b->count; i++)
+        if (b->items[i].start_at)
+            return 0;
+    int64_t written_us = minute_next(b->minute);
+    return !b->count ? NEVER_US : written_us == NEVER_US ? 0 : written_us;
+}
+
+int breaker_run(struct breakers *b, bool *ret_closed, struct err *err)
+{
+    struct minute_answer a = {0};
+    int64_t within_ms = 0;
+    int rc = 0;
+
+    for (size_t i = b->count; rc == 0 && i-- > 0;) {
+        within_ms = MAX(within_ms, b->items[i].when.within_ms);
+        if (b->items[i].start_at && (rc = conclude(b, &b->items[i], ret_closed, err)) == 0)
+            drop(b, i);
+    }
+    if (rc < 0 || !b->count || minute_next(b->minute) != NEVER_US)
+        return rc;
+    rc = minute_store_read(b->ctx->db, &(struct minute_ask){NULL, within_ms, WHEN_MINUTE, 0}, &a,
+                           err);
+    while (rc == 0 && b->count && (rc = judge(b, &a, &b->items[0], err)) == 0)
+        drop(b, 0);
+    minute_store_free(a.rows, a.count);
+    return rc;
+}
+
+void breaker_leave(struct breakers *b)
+{
+    struct err err;
+    bool closed;
+
+    if (b->count && db_connected(b->ctx->db) && breaker_run(b, &closed, &err) < 0)
+        log_event(LOG_WARN, "failures were not judged for a breaker", "error=%s",
+                  log_quote(err.text));
+}
