@@ -383,6 +383,98 @@ BEGIN
 END
 //
 
+-- The next slot is due at once, with '?' for the time zones: dqd then computes it. The version stops a dqd that decides a slot meanwhile.
+CREATE PROCEDURE dq_schedule_set(
+  p_name varchar(512) CHARACTER SET utf8mb4 COLLATE utf8mb4_bin,
+  p_tag varchar(512) CHARACTER SET utf8mb4 COLLATE utf8mb4_bin,
+  p_body longblob,
+  p_options longtext CHARACTER SET utf8mb4 COLLATE utf8mb4_bin,
+  OUT p_n int)
+SQL SECURITY DEFINER
+MODIFIES SQL DATA
+COMMENT 'dq: adds a schedule, or makes it what the options say: cron and zone, every, or gap'
+BEGIN
+  DECLARE v_error varchar(160) CHARACTER SET utf8mb4;
+  DECLARE v_word varchar(1001) CHARACTER SET utf8mb4 COLLATE utf8mb4_bin;
+  DECLARE v_zone varchar(65) CHARACTER SET utf8mb4 COLLATE utf8mb4_bin;
+  DECLARE v_kind, v_catch_up, v_overlap int;
+  DECLARE v_spread, v_within, v_expires, v_alarm bigint;
+  DECLARE v_ms varchar(64) CHARACTER SET utf8mb4 COLLATE utf8mb4_bin;
+
+  IF IFNULL(p_name, '') NOT REGEXP '^[^-@[:space:][:cntrl:]"''`\\\\,*?][^@[:space:][:cntrl:]"''`\\\\,*?]{0,127}$' THEN
+    SET v_error = 'dq: name: 1 to 128 characters, no white space, control characters, quotes, backslashes, commas, @, * or ?, no - at the front';
+  ELSEIF IFNULL(p_tag, '') NOT REGEXP '^[^-[:space:][:cntrl:]"''`\\\\,*?][^[:space:][:cntrl:]"''`\\\\,*?]{0,127}$' THEN
+    SET v_error = 'dq: tag: 1 to 128 characters, no white space, control characters, quotes, backslashes, commas, * or ?, no - at the front';
+  ELSEIF IFNULL(OCTET_LENGTH(p_body), 65536) > 65535 THEN
+    SET v_error = 'dq: body: not NULL, and at most 65535 bytes';
+  ELSEIF NOT IFNULL(JSON_VALID(p_options), 0) THEN
+    SET v_error = 'dq: options: a JSON object such as {"cron": "30 2 * * 1-5", "zone": "Europe/Berlin"}';
+  ELSEIF JSON_TYPE(p_options) <> 'OBJECT' OR JSON_LENGTH(JSON_REMOVE(p_options, '$.cron', '$.every', '$.gap', '$.zone', '$.catch_up', '$.overlap', '$.spread_ms', '$.within_ms', '$.expires_ms', '$.alarm_after_ms')) > 0 THEN
+    SET v_error = 'dq: options: the members are cron, zone, every, gap, catch_up, overlap, spread_ms, within_ms, expires_ms, alarm_after_ms';
+  ELSE
+    SET v_kind = CASE WHEN JSON_CONTAINS_PATH(p_options, 'one', '$.cron') THEN 0 WHEN JSON_CONTAINS_PATH(p_options, 'one', '$.every') THEN 1 ELSE 2 END;
+    SET v_word = LEFT(JSON_UNQUOTE(JSON_EXTRACT(p_options, ELT(v_kind + 1, '$.cron', '$.every', '$.gap'))), 1001);
+    SET v_zone = IFNULL(LEFT(JSON_UNQUOTE(JSON_EXTRACT(p_options, '$.zone')), 65), 'UTC');
+    SET v_catch_up = FIELD(IFNULL(JSON_UNQUOTE(JSON_EXTRACT(p_options, '$.catch_up')), 'latest'), 'skip', 'latest', 'all') - 1;
+    SET v_overlap = FIELD(IFNULL(JSON_UNQUOTE(JSON_EXTRACT(p_options, '$.overlap')), 'skip'), 'skip', 'one', 'allow', 'replace') - 1;
+    SET v_ms = CONCAT_WS(' ', LEFT(IFNULL(JSON_EXTRACT(p_options, '$.spread_ms'), 0), 13), LEFT(IFNULL(JSON_EXTRACT(p_options, '$.within_ms'), 0), 13),
+                         LEFT(IFNULL(JSON_EXTRACT(p_options, '$.expires_ms'), 0), 13), LEFT(IFNULL(JSON_EXTRACT(p_options, '$.alarm_after_ms'), 0), 13));
+    IF JSON_CONTAINS_PATH(p_options, 'one', '$.cron') + JSON_CONTAINS_PATH(p_options, 'one', '$.every') + JSON_CONTAINS_PATH(p_options, 'one', '$.gap') <> 1 THEN
+      SET v_error = 'dq: options: one of cron, every and gap';
+    ELSEIF v_kind = 0 AND IFNULL(v_word, '') NOT REGEXP '^(@[a-z]+|[-0-9a-zA-Z*,/]+( +[-0-9a-zA-Z*,/]+){4})$' THEN
+      SET v_error = 'dq: options: cron: five fields as in crontab(5), or @daily and the like';
+    ELSEIF v_kind > 0 AND IFNULL(v_word, '') NOT REGEXP '^[1-9][0-9]{0,8}(s|m|h|d|w)$' THEN
+      SET v_error = 'dq: options: every, gap: a duration such as 30s, 10m, 1h or 1d';
+    ELSEIF v_kind > 0 AND v_zone <> 'UTC' OR v_zone NOT REGEXP '^[A-Za-z0-9_+/-]{1,64}$' THEN
+      SET v_error = 'dq: options: zone: of cron, such as Europe/Berlin; default: UTC';
+    ELSEIF v_catch_up < 0 THEN
+      SET v_error = 'dq: options: catch_up: skip, latest or all';
+    ELSEIF v_overlap < 0 THEN
+      SET v_error = 'dq: options: overlap: skip, one, allow or replace';
+    ELSEIF v_ms NOT REGEXP '^[0-9]{1,12}( [0-9]{1,12}){3}$' THEN
+      SET v_error = 'dq: options: spread_ms, within_ms, expires_ms, alarm_after_ms: milliseconds';
+    END IF;
+  END IF;
+  IF v_error IS NOT NULL THEN
+    SIGNAL SQLSTATE '45000' SET MESSAGE_TEXT = v_error;
+  END IF;
+  SET v_spread = SUBSTRING_INDEX(v_ms, ' ', 1), v_within = SUBSTRING_INDEX(SUBSTRING_INDEX(v_ms, ' ', 2), ' ', -1),
+      v_expires = SUBSTRING_INDEX(SUBSTRING_INDEX(v_ms, ' ', -2), ' ', 1), v_alarm = SUBSTRING_INDEX(v_ms, ' ', -1);
+
+  INSERT INTO dq_schedule (name, tag, message_body, kind, expression, zone, spread, catch_up, catch_up_within, overlap, expires, alarm_after,
+                           version, next_slot, zone_version, create_time, update_time, actor)
+  VALUES (p_name, p_tag, p_body, v_kind, v_word, v_zone, v_spread, v_catch_up, v_within, v_overlap, v_expires, v_alarm,
+          1, UTC_TIMESTAMP(3), IF(v_kind = 2, '', '?'), UTC_TIMESTAMP(3), UTC_TIMESTAMP(3), LEFT(USER(), 255))
+  ON DUPLICATE KEY UPDATE
+    next_slot = IF(kind = v_kind AND expression = v_word AND zone = v_zone AND from_time IS NULL AND to_time IS NULL, next_slot, UTC_TIMESTAMP(3)),
+    zone_version = IF(v_kind = 2 OR kind = v_kind AND expression = v_word AND zone = v_zone AND from_time IS NULL AND to_time IS NULL, zone_version, '?'),
+    from_time = NULL, to_time = NULL, kind = v_kind, expression = v_word, zone = v_zone, tag = p_tag, message_body = p_body, spread = v_spread,
+    catch_up = v_catch_up, catch_up_within = v_within, overlap = v_overlap, expires = v_expires, alarm_after = v_alarm,
+    version = version + 1, update_time = UTC_TIMESTAMP(3), actor = LEFT(USER(), 255);
+  SET p_n = ROW_COUNT() = 1;
+  INSERT INTO dq_event (token, by_procedure, event_time, actor, verb, arguments, tag)
+  VALUES (UNHEX(LEFT(SHA2(UUID(), 256), 32)), 1, UTC_TIMESTAMP(3), LEFT(USER(), 255), 'schedule set', CONCAT('CALL dq_schedule_set ', p_name), p_tag);
+END
+//
+
+CREATE PROCEDURE dq_schedule_delete(
+  p_name varchar(512) CHARACTER SET utf8mb4 COLLATE utf8mb4_bin,
+  OUT p_n int)
+SQL SECURITY DEFINER
+MODIFIES SQL DATA
+COMMENT 'dq: deletes a schedule; tasks that it has added stay'
+BEGIN
+  DECLARE v_tag varchar(128) CHARACTER SET utf8mb4 COLLATE utf8mb4_bin DEFAULT (SELECT tag FROM dq_schedule WHERE name = p_name);
+
+  DELETE FROM dq_schedule WHERE name = p_name AND LENGTH(name) = LENGTH(p_name);
+  SET p_n = ROW_COUNT();
+  IF p_n THEN
+    INSERT INTO dq_event (token, by_procedure, event_time, actor, verb, arguments, tag)
+    VALUES (UNHEX(LEFT(SHA2(UUID(), 256), 32)), 1, UTC_TIMESTAMP(3), LEFT(USER(), 255), 'schedule delete', CONCAT('CALL dq_schedule_delete ', p_name), v_tag);
+  END IF;
+END
+//
+
 SET SESSION sql_mode = @dq_sql_mode
 //
 DELIMITER ;

@@ -9,7 +9,7 @@ setup()
     dq init >/dev/null 2>&1 || true # after a test that failed midway
 }
 
-PROCEDURES='dq_add dq_add_again dq_add_at dq_add_options dq_add_task dq_cancel_key dq_limit_set dq_read_utc' ALL=8
+PROCEDURES=$(sed -n 's/^CREATE PROCEDURE \(.*\)($/\1/p' "$DQ_TOP/sql/routines.sql" | sort | paste -sd ' ') ALL=10
 
 procedures()
 {

@@ -98,6 +98,8 @@ refused()
     [ "$(next -n 1 --since 2026-10-24T12:00:00Z)" = \
         "2026-10-25T00:30:00.000Z"$'\t'"the clock shows its time twice: it runs the first time" ]
     [ "$(next | wc -l)" = 10 ]
+    run --separate-stderr dq schedule set b t --cron '30 2 * * *' --zone Europe/Berlin --from 2037-03-28T12:00:00Z
+    [[ $stderr == *'next: 2037-03-29T01:00:00.000Z (the clock skips its time: it runs right afterwards)'* ]]
     set_ a t --every 1h --spread 30m
     [ "$(dq -o json schedule next a | jq '[.[] | (.due[14:16] | tonumber)] | unique | length')" = 1 ]
     [ "$(dq -o json schedule next a -n 1 | jq '.[0].due >= .[0].slot')" = true ]

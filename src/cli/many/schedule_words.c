@@ -18,6 +18,13 @@
 
 #define WITHIN_MAX (366 * WHEN_DAY)
 
+const char *const schedule_words_shifts[] = {
+    [TIMETABLE_AS_WRITTEN] = NULL,
+    [TIMETABLE_GAP_MOVED] = "the clock skips its time: it runs right afterwards",
+    [TIMETABLE_FIRST_OF_TWO] = "the clock shows its time twice: it runs the first time",
+};
+
+
 /* A name is a tag without "@", which in the keys of its tasks is followed by the slot. */
 static int check_name(const char *name, struct err *err)
 {

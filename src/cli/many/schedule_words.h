@@ -31,5 +31,7 @@ void schedule_words_put(struct buf *b, const struct cmd *set, const struct sched
 void schedule_words_put_sentence(struct buf *b, const struct schedule *s);
 /* Appends the columns in which two versions differ: "zone, expires". */
 void schedule_words_put_changed(struct buf *b, unsigned changed);
+/* What a change of the clock does to a slot: by enum timetable_shift; NULL: nothing. */
+extern const char *const schedule_words_shifts[];
 
 #endif

@@ -36,8 +36,16 @@ static void report(struct cmd_context *c, const struct schedule_change *change)
     buf_str(&b, "; ");
     schedule_words_put_sentence(&b, change->set);
     if (change->next_at != TASK_TIME_NONE) {
+        struct err none;
+        struct timetable *t = schedule_row_timetable(change->set, &none);
+        enum timetable_shift shift;
+        int64_t at;
         buf_str(&b, "; next: ");
         cmd_put_instant(&b, change->next_at);
+        if (t && timetable_next(t, change->next_at - 1, &at, &shift) &&
+            schedule_words_shifts[shift])
+            buf_printf(&b, " (%s)", schedule_words_shifts[shift]);
+        timetable_free(t);
     } else {
         buf_str(&b, "; it has no more slots");
     }

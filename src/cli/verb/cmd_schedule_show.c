@@ -139,12 +139,6 @@ static const struct column next_columns[] = {
     OUT_FIELD(next, "note", TEXT, note, 0),
 };
 
-static const char *const shifts[] = {
-    [TIMETABLE_AS_WRITTEN] = NULL,
-    [TIMETABLE_GAP_MOVED] = "the clock skips its time: it runs right afterwards",
-    [TIMETABLE_FIRST_OF_TWO] = "the clock shows its time twice: it runs the first time",
-};
-
 static int put_next(struct cmd_context *c, const struct schedule *s, const struct timetable *t,
                     int64_t since_at, int64_t most, struct err *err)
 {
@@ -159,7 +153,7 @@ static int put_next(struct cmd_context *c, const struct schedule *s, const struc
         return rc;
     while (most-- > 0 && timetable_next(t, n.at, &n.at, &shift)) {
         n.due_at = n.at + slot_offset_ms(s->name, s->spread_ms);
-        n.note = shifts[shift];
+        n.note = schedule_words_shifts[shift];
         out_row(out, &n);
     }
     return out_end(out, 0);

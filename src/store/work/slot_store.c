@@ -112,16 +112,15 @@ static void look_at(struct slot_store_done *done, int64_t at)
 }
 
 /* Its next slot, which is not reached yet, by the time zones of this host. */
-static bool plan_anew(struct due *x)
+static void plan_anew(struct due *x, bool always)
 {
     const struct schedule *s = &x->schedule;
 
     x->plan =
         (struct slot_plan){.next_at = s->next_at, .last_at = TASK_TIME_NONE, .missed = s->missed};
-    if (timetable_zone_digest(x->timetable) != s->zone_digest &&
+    if ((always || timetable_zone_digest(x->timetable) != s->zone_digest) &&
         !timetable_next(x->timetable, MAX(x->now_at, s->last_at), &x->plan.next_at, NULL))
         x->plan.next_at = TASK_TIME_NONE;
-    return true;
 }
 
 static bool is_left_to_newer(const struct due *x)
@@ -137,6 +136,8 @@ static bool is_left_to_newer(const struct due *x)
 static bool plan(struct deciding *d, struct due *x)
 {
     const struct schedule *s = &x->schedule;
+    /* dq_schedule_set, in SQL, leaves it to dqd to compute its next slot */
+    const bool is_new = strcmp(s->zone_version, "?") == 0, anew = d->renews || is_new;
     struct err why = {0};
 
     x->timetable = schedule_row_timetable(s, &why);
@@ -144,30 +145,31 @@ static bool plan(struct deciding *d, struct due *x)
         note_fault(d, x, &why);
         return false;
     }
-    if (d->renews)
-        return plan_anew(x);
-    if (is_left_to_newer(x)) {
+    if (!anew && is_left_to_newer(x)) {
         look_at(d->done, s->next_at + OLDER_MS);
         return false;
     }
-    slot_decide(&(struct slot_ask){.timetable = x->timetable,
-                                   .kind = (enum timetable_kind)s->kind,
-                                   .from_at = s->from_at,
-                                   .to_at = s->to_at,
-                                   .catch_up = s->catch_up,
-                                   .overlap = s->overlap,
-                                   .within_ms = s->within_ms,
-                                   .offset_ms = slot_offset_ms(s->name, s->spread_ms),
-                                   .paused = s->paused_at != TASK_TIME_NONE,
-                                   .next_at = s->next_at,
-                                   .now_at = x->now_at,
-                                   .missed = s->missed,
-                                   .last = x->last},
-                &x->plan);
+    if (anew)
+        plan_anew(x, is_new);
+    else
+        slot_decide(&(struct slot_ask){.timetable = x->timetable,
+                                       .kind = (enum timetable_kind)s->kind,
+                                       .from_at = s->from_at,
+                                       .to_at = s->to_at,
+                                       .catch_up = s->catch_up,
+                                       .overlap = s->overlap,
+                                       .within_ms = s->within_ms,
+                                       .offset_ms = slot_offset_ms(s->name, s->spread_ms),
+                                       .paused = s->paused_at != TASK_TIME_NONE,
+                                       .next_at = s->next_at,
+                                       .now_at = x->now_at,
+                                       .missed = s->missed,
+                                       .last = x->last},
+                    &x->plan);
     /* one that comes soon waits for the end of the last run; read_next finds the others */
     if (x->plan.next_at <= x->now_at + SLOT_AHEAD_MS)
         look_at(d->done, x->plan.next_at);
-    return x->plan.count || x->plan.next_at != s->next_at;
+    return anew || x->plan.count || x->plan.next_at != s->next_at;
 }
 
 /* ---- the transaction */

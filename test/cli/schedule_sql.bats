@@ -1,0 +1,81 @@
+#!/usr/bin/env bats
+# Schedules that are set and deleted in SQL: dq_schedule_set, dq_schedule_delete.
+
+load ../lib/sandbox
+setup()
+{
+    sandbox_clear
+    sql 'DELETE FROM dq_schedule; DELETE FROM dq_slot'
+}
+
+# refused TEXT SQL: the statement fails, and the message has the text.
+refused()
+{
+    rc=0
+    err=$(sql "$2" 2>&1) || rc=$?
+    echo "$2: $err"
+    [ "$rc" -ne 0 ]
+    [[ $err == *"(45000) "*"dq: $1"* ]]
+}
+
+@test 'dq_schedule_set and dq_schedule_delete make schedules as dq does, and dqd computes their slots' {
+    echo "handlers: {t: {run: 'true'}}" | write_handlers
+    sql "CALL dq_schedule_set('night', 't', x'00ff', '{\"cron\": \"30 2 * * 1-5\", \"zone\": \"Europe/Berlin\"}', @n);
+         CALL dq_schedule_set('often', 't', 'b', '{\"every\": \"10m\", \"overlap\": \"replace\", \"catch_up\": \"all\",
+             \"spread_ms\": 1000, \"within_ms\": 2000, \"expires_ms\": 3000, \"alarm_after_ms\": 4000}', @n);
+         CALL dq_schedule_set('gap', 't', '', '{\"gap\": \"1h\"}', @n)"
+    dqd --once
+    [ "$(sql 'SELECT COUNT(*) FROM dq_slot')" = 1 ] # of the gap
+    dq schedule export | sed 's/ --from.*//' >was
+    rows() { sql 'SELECT name, next_slot, HEX(message_body), zone_version <> "" FROM dq_schedule WHERE kind < 2'; }
+    rows >by_sql
+    sql 'DELETE FROM dq_schedule'
+    dq -q schedule set night t --body-json '{"body_base64": "AP8="}' --cron '30 2 * * 1-5' --zone Europe/Berlin
+    dq -q schedule set often t b --every 10m --overlap replace --catch-up all --spread 1s --within 2s --expires 3s \
+        --alarm-after 4s
+    dq -q schedule set gap t --gap 1h
+    dq schedule export | diff - was
+    rows | diff - by_sql
+    # what does not change when it runs does not change its next slot
+    next() { sql "SELECT next_slot FROM dq_schedule WHERE name = 'often'"; }
+    before=$(next)
+    sql "CALL dq_schedule_set('often', 'u', 'b', '{\"every\": \"10m\"}', @n)"
+    [ "$(next)" = "$before" ]
+    [ "$(sql "SELECT tag, overlap, spread, actor LIKE 'root@%' FROM dq_schedule WHERE name = 'often'")" = \
+        $'u\t0\t0\t1' ]
+    sql "CALL dq_schedule_set('often', 'u', 'b', '{\"every\": \"7m\"}', @n)"
+    dqd --once
+    [ "$(sql "SELECT TIMESTAMPDIFF(SECOND, '1970-01-01', next_slot) % 420 FROM dq_schedule WHERE name = 'often'")" = 0 ]
+    [ "$(sql "CALL dq_schedule_delete('often', @n); SELECT @n; CALL dq_schedule_delete('often', @n); SELECT @n")" = \
+        $'1\n0' ]
+    [ "$(dq events -o json --event 'schedule delete' | jq -r '.[-1].tag')" = u ]
+    [ "$(dq events -o json --event 'schedule set' | jq -r '[.[] | select(.who == "root@localhost")] | length')" -ge 1 ]
+}
+
+@test 'dq_schedule_set refuses what is no schedule' {
+    sql 'DELETE FROM dq_schedule'
+    set_() { printf "CALL dq_schedule_set('%s', '%s', %s, '%s', @n)" "$@"; }
+    refused 'name: ' "$(set_ a@b t '""' '{"every": "1h"}')"
+    refused 'name: ' "$(set_ -a t '""' '{"every": "1h"}')"
+    refused 'tag: ' "$(set_ a 'a b' '""' '{"every": "1h"}')"
+    refused 'body: ' "$(set_ a t NULL '{"every": "1h"}')"
+    refused 'body: ' "$(set_ a t 'REPEAT("b", 65536)' '{"every": "1h"}')"
+    refused 'options: a JSON object' "$(set_ a t '""' 'every')"
+    refused 'options: the members' "$(set_ a t '""' '{"every": "1h", "odd": 1}')"
+    refused 'options: the members' "$(set_ a t '""' '[1]')"
+    refused 'options: one of cron' "$(set_ a t '""' '{}')"
+    refused 'options: one of cron' "$(set_ a t '""' '{"every": "1h", "gap": "1h"}')"
+    refused 'options: cron: ' "$(set_ a t '""' '{"cron": "1 2 3"}')"
+    refused 'options: every, gap: ' "$(set_ a t '""' '{"every": "100ms"}')"
+    refused 'options: every, gap: ' "$(set_ a t '""' '{"gap": null}')"
+    refused 'options: zone: ' "$(set_ a t '""' '{"every": "1h", "zone": "Europe/Berlin"}')"
+    refused 'options: zone: ' "$(set_ a t '""' '{"cron": "@daily", "zone": "a b"}')"
+    refused 'options: catch_up: ' "$(set_ a t '""' '{"every": "1h", "catch_up": "some"}')"
+    refused 'options: overlap: ' "$(set_ a t '""' '{"every": "1h", "overlap": "some"}')"
+    refused 'options: spread_ms' "$(set_ a t '""' '{"every": "1h", "spread_ms": "some"}')"
+    [ "$(sql 'SELECT COUNT(*) FROM dq_schedule')" = 0 ]
+    # only dqd knows zones: it says so, and the others are not affected
+    sql "$(set_ a t '""' '{"cron": "@daily", "zone": "No/Where"}')"
+    dqd --once 2>&1 | grep -F 'No/Where'
+    dq why a | grep -F 'zone "No/Where": unknown' || { dq why a; return 1; }
+}
