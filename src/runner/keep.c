@@ -249,9 +249,9 @@ void keep_feed(struct process *p, struct process_context *c)
         p->kept.fed = at;
     } while (n > 0 || (n < 0 && errno == EINTR));
     watch_input(p, c, n < 0 && errno == EAGAIN);
-    if (n < 0 && !p->kept.full) {
+    /* one that has read all of it may have answered and ended by now */
+    if (n < 0 && !p->kept.full && lseek(p->job->order.stdin_fd, 0, SEEK_END) > at)
         fault_closed(p, "it has closed its standard input");
-    }
 }
 
 void keep_give(struct process *p, struct job *j, struct process_context *c)

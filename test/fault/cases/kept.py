@@ -74,6 +74,10 @@ def kept_killed(t):
         t.expect((status, attempt) == (DONE, attempts), f"{moment}: {status} after {attempt} attempts: {history}")
         t.expect(len(history) == 1 if attempts == 2 else not history, f"{moment}: {history}")
         t.expect(attempts == 1 or "signal 9" in (history[0][1] or ""), f"{moment}: {history}")
+    _handler(t, keep=1)
+    d.send("poller", signal.SIGHUP)
+    for _ in range(t.often(30, 300)):  # it may end before the runner has seen that all input is there
+        t.expect(_one(t, "die=after")[:2] == (DONE, 1), "an answer was lost with its process")
     Oracle(t).check()
 
 
