@@ -69,6 +69,24 @@ fill()
     grep -vxFf json table | { refute grep .; }
 }
 
+@test '--columns chooses among the columns that --columns help lists, without a server' {
+    local verb chosen
+    fill
+    dq -q pause known
+    for verb in 'list -s all' tags events; do
+        DQ_CONFIG=/nonexistent/dq.ini dq $verb --columns help >help
+        [ "$(grep -cE '^[a-z_]+ +[^ ]+' help)" -eq "$(wc -l <help)" ]
+        dq $verb -o ndjson | members >all
+        grep -vx body all | diff <(awk '$1 != "body" { print $1 }' help) -
+        chosen=$(tac all | sed -n 2,4p | paste -sd,)
+        [ "$(dq $verb -c "$chosen" -o tsv | sed -n 1p | tr '\t' ,)" = "$chosen" ]
+        [ "$(dq $verb -c "$chosen" | heading | paste -sd,)" = "$chosen" ]
+        try dq $verb --columns nosuch
+        [ "$rc" -eq 64 ]
+        [[ $err == *'there is no column "nosuch"'* ]]
+    done
+}
+
 @test 'dq(1) lists the name of every column, and no other' {
     fill
     {

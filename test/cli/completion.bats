@@ -40,6 +40,7 @@ stored()
     [ "$(words list -s failed,ru)" = failed,running ]
     [ "$(words list --status=fa)" = --status=failed ]
     [ "$(words list --columns id,att)" = id,attempt ]
+    [ "$(words tags --columns tag,pen)" = tag,pending ]
     [ "$(words list -o '')" = 'table json ndjson tsv id csv' ]
     [ "$(words stats -o p)" = prometheus ]
     [ "$(words --color a)" = 'auto always' ]

@@ -49,6 +49,9 @@ struct cmd_option {
 #define CMD_RETRY_FOR(offset)                                                               \
     {"retry-for", 0, CMD_DURATION, offset, "D", "while no server is available, try again; " \
      "default: 0s on a terminal, else retry_for of dq.ini", NULL, 0}
+#define CMD_COLUMNS(offset)                                                                 \
+    {"columns", 'c', CMD_TEXT, offset, "A,B,C",                                             \
+     "show these columns; --columns help lists them", NULL, 0}
 /* clang-format on */
 /* of: the verb's own struct that they fill */
 #define CMD_OPTIONS(table, of)                                                                     \
@@ -94,6 +97,7 @@ struct cmd {
     bool reads_only;  /* changes nothing in the database: a read-only server will do */
     bool pages;       /* on a terminal its output goes through a pager */
     unsigned formats; /* mask of OUT_BIT: what -o may ask for */
+    const struct out_table *columns; /* for --columns; NULL: those of a task */
     int (*run)(struct cmd_context *c, const void *values, struct err *err);
     const void *request; /* of verbs that share one run: what tells them apart */
 };

@@ -94,9 +94,11 @@ static enum complete_more offer_values(struct line *l, const struct cmd_option *
         enter_list(l);
         offer_all(l, option_statuses);
     } else if (strcmp(o->name, "columns") == 0) {
+        const struct out_table tasks = {.columns = task_columns, .count = task_column_count};
+        const struct out_table *t = l->cmd->columns ? l->cmd->columns : &tasks;
         enter_list(l);
-        for (size_t i = 0; i < task_column_count; i++)
-            offer(l, task_columns[i].name, task_columns[i].help);
+        for (size_t i = 0; i < t->count; i++)
+            offer(l, t->columns[i].name, t->columns[i].help);
     } else if (strcmp(o->name, "tag") == 0)
         return COMPLETE_TAGS;
     else if (strcmp(o->name, "key") == 0)

@@ -221,6 +221,14 @@ static void table_row(struct out *o, const void *row)
 
 /* ---- outputs ---- */
 
+bool out_columns_help(const char *names, const struct column *columns, size_t count)
+{
+    bool wanted = names && strcmp(names, "help") == 0;
+    for (size_t i = 0; wanted && i < count; i++)
+        out_printf("%-12s  %s\n", columns[i].name, columns[i].help);
+    return wanted;
+}
+
 static void add_column(struct out *o, const struct column *column)
 {
     MEM_ROOM(o->columns, o->count, o->cap);

@@ -29,7 +29,7 @@
 struct events_values {
     const char *key;
     struct cmd_when since, until;
-    const char *tag, *who, *event;
+    const char *tag, *who, *event, *columns;
     bool acts;
     int64_t limit;
     bool follow;
@@ -90,9 +90,10 @@ static size_t first_line(const struct history *h, size_t most)
 
 static int print(struct cmd_context *c, const struct history *h, size_t most, struct err *err)
 {
+    const struct events_values *v = c->values;
     size_t first = first_line(h, most);
-    return out_all(&c->style, OUT_OF(columns), &c->style, h->lines + first, sizeof *h->lines,
-                   h->count - first, err);
+    return out_all(&c->style, OUT_OF(columns, .names = v->columns), &c->style, h->lines + first,
+                   sizeof *h->lines, h->count - first, err);
 }
 
 /* The least whole minutes, hours or days of which the span has not too many. */
@@ -230,7 +231,9 @@ static int print_one(struct cmd_context *c, const struct events_values *v, struc
 static int run(struct cmd_context *c, const void *values, struct err *err)
 {
     const struct events_values *v = values;
-    if (check_events(v->event, err) < 0)
+    if (out_columns_help(v->columns, columns, MEM_COUNT(columns)))
+        return 0;
+    if (check_events(v->event, err) < 0 || cmd_open(c, CMD_SCHEMA, err) < 0)
         return err->code;
     if (c->operand_count || v->key)
         return print_one(c, v, err);
@@ -280,6 +283,7 @@ static const struct cmd_option options[] = {
     {"event", 'e', CMD_TEXT, FIELD(event), "E[,E]", "only these events: cancel,failed,dqd-lost", NULL, 0},
     {"acts", 0, CMD_FLAG, FIELD(acts), NULL, "only acts of people and applications", NULL, 0},
     {"limit", 'n', CMD_COUNT, FIELD(limit), "N", "only the last N lines", NULL, 1},
+    CMD_COLUMNS(FIELD(columns)),
     {"follow", 'f', CMD_FLAG, FIELD(follow), NULL, "show new events until interrupted", NULL, 0},
 };
 /* clang-format on */
@@ -289,7 +293,7 @@ const struct cmd cmd_events = {
     .group = "look",
     .summary = "show who changed what, failures, and what was started and done",
     .usage =
-        "[--since TIME|D] [--until TIME|D] [--tag GLOB] [--who GLOB] [--event E[,E]] [--acts] [-n N]\n"
+        "[--since TIME|D] [--until TIME|D] [--tag GLOB] [--who GLOB] [--event E[,E]] [--acts] [-n N] [--columns A,B,C]\n"
         "ID\n--key KEY [--tag GLOB]\n-f [--tag GLOB] [--who GLOB] [--event E[,E]] [--acts]",
     .details =
         "Acts of operators, with the options that they gave and how many tasks they changed; starts and ends of dqd, and dqds "
@@ -301,7 +305,8 @@ const struct cmd cmd_events = {
     CMD_OPTIONS(options, events_values),
     .exclusive = "follow until",
     .max_operands = 1,
-    .level = CMD_SCHEMA,
+    .columns = OUT_OF(columns),
+    .level = CMD_NOTHING,
     .reads_only = true,
     .formats = OUT_NO_ID,
     .run = run,

@@ -42,13 +42,6 @@ static const char *const sort_names[] = {[SORT_EXPECTED] = "expected",
                                          [SORT_FINISHED] = "finished",
                                          NULL};
 
-static int print_columns(void)
-{
-    for (size_t i = 0; i < task_column_count; i++)
-        out_printf("%-12s  %s\n", task_columns[i].name, task_columns[i].help);
-    return 0;
-}
-
 static bool names_body(const char *columns)
 {
     for (const char *s = columns; s; s = strchr(s, ',') ? strchr(s, ',') + 1 : NULL) {
@@ -264,8 +257,8 @@ static int look(struct cmd_context *c, const void *values, unsigned height, stru
 static int run(struct cmd_context *c, const void *values, struct err *err)
 {
     const struct list_values *v = values;
-    if (v->columns && strcmp(v->columns, "help") == 0)
-        return print_columns();
+    if (out_columns_help(v->columns, task_columns, task_column_count))
+        return 0;
     int rc = cmd_open(c, CMD_SCHEMA, err);
     if (rc < 0)
         return rc;
@@ -285,7 +278,7 @@ static const struct cmd_option options[] = {
      "list at most N tasks, 0: all; default: " TEXT_OF(TERMINAL_LIMIT) " on a terminal, else all", NULL, 0},
     {"sort", 0, CMD_CHOICE, FIELD(sort), "BY",
      "expected, -expected, id, -id, late, created or finished; default: expected, or -expected for finished tasks", sort_names, 0},
-    {"columns", 'c', CMD_TEXT, FIELD(columns), "A,B,C", "show these columns; --columns help lists them", NULL, 0},
+    CMD_COLUMNS(FIELD(columns)),
     {"no-header", 0, CMD_FLAG, FIELD(no_header), NULL, "omit the heading (table, tsv, csv)", NULL, 0},
     LIVE_OPTION(FIELD(watch_ms)),
 };

@@ -19,7 +19,7 @@
 #define TABLE_DROP "pause_reason,cancelled,next,done,handler,running,pending,paused_until"
 
 struct tags_values {
-    const char *tag;
+    const char *tag, *columns;
     bool exact;
     int64_t watch_ms; /* -1: not given */
 };
@@ -102,7 +102,10 @@ static int answer(struct cmd_context *c, const void *values,
         return rc;
     rc = out_all(&c->style,
                  OUT_OF(columns, TABLE_COLUMNS,
-                        any_paused(tags, count) ? TABLE_DROP : "paused_until," TABLE_DROP),
+                        v->columns                ? NULL
+                        : any_paused(tags, count) ? TABLE_DROP
+                                                  : "paused_until," TABLE_DROP,
+                        v->columns),
                  &fleet, tags, sizeof *tags, count, err);
     if (rc == 0)
         rc = out_flush(err);
@@ -125,13 +128,18 @@ static int answer(struct cmd_context *c, const void *values,
 
 static int run(struct cmd_context *c, const void *values, struct err *err)
 {
-    return live_run(c, ((const struct tags_values *)values)->watch_ms, answer, values, err);
+    const struct tags_values *v = values;
+    if (out_columns_help(v->columns, columns, MEM_COUNT(columns)))
+        return 0;
+    int rc = cmd_open(c, CMD_SCHEMA, err);
+    return rc < 0 ? rc : live_run(c, v->watch_ms, answer, v, err);
 }
 
 #define FIELD(name) offsetof(struct tags_values, name)
 static const struct cmd_option options[] = {
     {"tag", 't', CMD_TAGS, FIELD(tag), "GLOB", "only tags that match", NULL, 0},
     {"exact", 0, CMD_FLAG, FIELD(exact), NULL, "count all tasks, however long it takes", NULL, 0},
+    CMD_COLUMNS(FIELD(columns)),
     LIVE_OPTION(FIELD(watch_ms)),
 };
 
@@ -139,12 +147,13 @@ const struct cmd cmd_tags = {
     .name = "tags",
     .group = "look",
     .summary = "list tags: tasks by state, what is due, the handler",
-    .usage = "[--tag GLOB] [--exact]",
+    .usage = "[--tag GLOB] [--exact] [--columns A,B,C]",
     .details =
         "The handler is the one that the live dqds of all hosts have. If it is \"none\", no dqd serves the "
         "tag, and its tasks stay pending.",
     CMD_OPTIONS(options, tags_values),
-    .level = CMD_SCHEMA,
+    .columns = OUT_OF(columns),
+    .level = CMD_NOTHING,
     .reads_only = true,
     .pages = true,
     .formats = OUT_ANY,

@@ -27,25 +27,25 @@ struct tag_info {
 /* clang-format off */
 /* Its columns, as TASK_COLUMNS in base/task.h: the counts, and all. X(in dq_limit, name, type, field,
  * cut at, flags, get, help). get is in src/cli/show/tag_columns.c and src/cli/verb/cmd_tags.c. */
-#define TAG_INFO_COUNTS(X)                                                                                \
-    X(NULL, "pending", U64, count, 0, 0, tag_get_pending, "")                                             \
-    X(NULL, "running", U64, count, 0, 0, tag_get_running, "")                                             \
-    X(NULL, "done", U64, count, 0, 0, tag_get_done, "")                                                   \
-    X(NULL, "failed", U64, count, 0, 0, tag_get_failed, "")                                               \
-    X(NULL, "cancelled", U64, count, 0, 0, tag_get_cancelled, "")                                         \
-    X(NULL, "due", U64, due, 0, 0, tag_get_due, "")                                                       \
-    X(NULL, "late", MS, late_from_at, 0, 0, tag_get_late, "")                                             \
-    X(NULL, "sampled", BOOL, sampled, 0, 0, tag_get_sampled, "")
-#define TAG_INFO_COLUMNS(X)                                                                               \
-    X("g.name", "tag", TAGS, tag, COLUMN_NARROW, 0, NULL, "")                                              \
-    TAG_INFO_COUNTS(X)                                                                                    \
-    X(NULL, "next", TIME, next_at, 0, 0, get_next, "")                                                    \
-    X(NULL, "paused", BOOL, paused_until_at, 0, 0, get_paused, "")                                        \
-    X("g.paused_until", "paused_until", UNTIL, paused_until_at, 0, 0, NULL, "")                           \
-    X(NULL, "handler", TEXT, tag, COLUMN_NARROW, 0, get_handler, "")                                      \
-    X(NULL, "handled", BOOL, tag, 0, 0, get_handled, "")                                                  \
-    X("g.paused_by", "paused_by", TEXT, paused_by, 0, 0, NULL, "")                                        \
-    X("g.pause_reason", "pause_reason", TEXT, pause_reason, 60, 0, NULL, "")
+#define TAG_INFO_COUNTS(X) \
+    X(NULL, "pending", U64, count, 0, 0, tag_get_pending, "tasks that wait for their time, a retry or a dqd") \
+    X(NULL, "running", U64, count, 0, 0, tag_get_running, "tasks that run") \
+    X(NULL, "done", U64, count, 0, 0, tag_get_done, "tasks that have succeeded") \
+    X(NULL, "failed", U64, count, 0, 0, tag_get_failed, "tasks that have failed for good") \
+    X(NULL, "cancelled", U64, count, 0, 0, tag_get_cancelled, "tasks that a person cancelled, or that expired") \
+    X(NULL, "due", U64, due, 0, 0, tag_get_due, "pending tasks whose time has come") \
+    X(NULL, "late", MS, late_from_at, 0, 0, tag_get_late, "for how long the latest of them could have started") \
+    X(NULL, "sampled", BOOL, sampled, 0, 0, tag_get_sampled, "whether counts are estimates")
+#define TAG_INFO_COLUMNS(X) \
+    X("g.name", "tag", TAGS, tag, COLUMN_NARROW, 0, NULL, "the tag") \
+    TAG_INFO_COUNTS(X) \
+    X(NULL, "next", TIME, next_at, 0, 0, get_next, "when the next one is due, if none is due now") \
+    X(NULL, "paused", BOOL, paused_until_at, 0, 0, get_paused, "whether the tag is paused") \
+    X("g.paused_until", "paused_until", UNTIL, paused_until_at, 0, 0, NULL, "the end of the pause") \
+    X(NULL, "handler", TEXT, tag, COLUMN_NARROW, 0, get_handler, "the handler, by its name in the handlers file; none: no dqd serves the tag") \
+    X(NULL, "handled", BOOL, tag, 0, 0, get_handled, "whether a live dqd serves the tag") \
+    X("g.paused_by", "paused_by", TEXT, paused_by, 0, 0, NULL, "who paused it") \
+    X("g.pause_reason", "pause_reason", TEXT, pause_reason, 60, 0, NULL, "why")
 /* clang-format on */
 
 /* One of which nothing is known yet. */
