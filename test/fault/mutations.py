@@ -450,4 +450,12 @@ MUTATIONS += [
      "p->kept.mark != mark", "p->kept.mark != p->kept.mark"),
     ("kept-deployed", "processes of an old handlers file stay", "src/runner/keep.c",
      "if (p->table->old)", "if (!p->table)"),
+    ("limit-storm", "starts of a rate are not reserved", "src/store/work/claim_store.c",
+     "if (rc == 0 && n && w->limit.limit.rate.count)", "if (rc == 0 && n > 99999)"),
+    ("limit-storm", "the row of the limit is not locked", "src/store/work/claim_store.c",
+     "if (rc >= 0) rc = db_exec(db, &sql, NULL, err); if (rc == ERR_LOCKED)", "if (rc == ERR_LOCKED)"),
+    ("limit-clock", "an instant that only a clock set back leaves is believed", "src/base/rate.c",
+     "return next_us > now_us + RATE_HORIZON_US + r->burst * slot(r);", "return next_us > INT64_MAX - now_us - r->burst;"),
+    ("breaker-opens-once", "a limit rests whoever changed it meanwhile", "src/store/fleet/limit_store.c",
+     "\" AND breaker = 0 AND version = ?\"", "\" AND version + 99 > ?\""),
 ]

@@ -106,17 +106,22 @@ def locked_due(t):
 
 @case("locked-limit", 8)
 def locked_limit(t):
-    """Another session locks the dq_limit row that guards global_max_running. Only that tag waits."""
-    t.handlers({"limited": {"global_max_running": 4}, "b": ""})
+    """Other sessions lock the dq_limit row that guards global_max_running, and that of a limit of two tags. Only these
+    tags wait."""
+    shared = {"limit": "shared"}
+    t.handlers({"limited": {"global_max_running": 4}, "b": "", "one": shared, "two": shared})
     t.sql("INSERT INTO dq_limit (name) VALUES ('limited')")
-    lock = Lock(t, "SELECT name FROM dq_limit WHERE name = 'limited'")
-    t.add(10, "limited")
+    t.dq("limit", "shared", "--rate", "100/s", "--burst", "10")
+    locks = [Lock(t, f"SELECT name FROM dq_limit WHERE name = '{name}'") for name in ("limited", "shared")]
+    for tag in ("limited", "one", "two"):
+        t.add(10, tag)
     t.add(40, "b")
     d = t.dqd()
     t.wait(lambda: t.count("status = 1") == 40, "the other tag is done", SOON)
     t.wait(lambda: "a tag cannot be claimed" in d.log(), "it is logged", SOON)
-    t.expect(t.count("tag = 'limited' AND status = 0") == 10, "the limit was exceeded")
-    lock.release()
+    t.expect(t.count("tag <> 'b' AND status = 0") == 30, "a limit was exceeded")
+    for lock in locks:
+        lock.release()
     t.wait_finished()
     all_done(t)
 

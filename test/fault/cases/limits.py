@@ -1,0 +1,117 @@
+"""Limits hold over all hosts: how many tasks run, how fast they start, and when a breaker opens."""
+from cases import case
+from harness.chaos import Chaos
+from harness.oracle import Oracle, read_journal
+from harness.proxy import Rule
+
+RATE, BURST, RUNNING = 20, 4, 3  # RATE a second
+
+
+def within_rate(t, what, at_s, slack_s):
+    """No window has more starts than it may have; each may be off by so much."""
+    at_s = sorted(at_s)
+    for i, first in enumerate(at_s):
+        for j in range(i + BURST, len(at_s)):
+            most = BURST + RATE * (at_s[j] - first + slack_s)
+            t.expect(j - i < most, f"{what}: {j - i + 1} in {at_s[j] - first:.3f} s, at most {most:.1f}")
+
+
+def claims(t):
+    """When tasks were claimed, in seconds."""
+    micros = "TIMESTAMPDIFF(MICROSECOND, (SELECT MIN(at) FROM dq_audit), at)"
+    return [int(at) / 1e6 for at, in t.sql(f"SELECT {micros} FROM dq_audit WHERE old_status = 0 AND status = 3")]
+
+
+def judge(t):
+    # a claim reserves starts of the next 100 ms; the clock is read some time before rows change
+    within_rate(t, "reserved starts", claims(t), 0.5 * t.slowness())
+    starts = [a.start / 1e6 for attempts in read_journal(t.journal).values() for a in attempts]
+    within_rate(t, "starts", starts, 1.5 * t.slowness())
+    running = most = 0
+    for old, new in t.sql("SELECT old_status, status FROM dq_audit ORDER BY n"):
+        running += (new == "3") - (old == "3")
+        most = max(most, running)
+    t.expect(most <= RUNNING, f"{most} ran at a time")
+    t.expect(most == RUNNING, f"no more than {most} ran at a time: the limit was not reached")
+
+
+@case("limit-storm", 60)
+def limit_storm(t):
+    """dqds and the server are killed, and connections cut in the claim, while two tags share a limit. Neither its rate
+    nor the number that runs is ever exceeded, and after the storm the rate is reached again."""
+    dqds, kills, databases, cuts, tasks = (8, 300, 20, 200, 20_000) if t.full else (8, 16, 2, 12, 500)
+    t.handlers({"a": {"limit": "shared"}, "b": {"limit": "shared"}})
+    t.dq("limit", "shared", "--rate", f"{RATE}/s", "--burst", str(BURST), "--running", str(RUNNING))
+    rules = [
+        Rule(statement, action, 0.2, most=cuts // 6)
+        for statement in (r"^UPDATE dq_limit SET next_at", "claim", "commit")
+        for action in ("cut-before", "cut-after")
+    ]
+    for tag in ("a", "b"):
+        t.add(tasks // 2, tag, words="ms=20")
+    for n in range(dqds):
+        proxy = t.proxy()
+        proxy.rules = rules
+        t.dqd(keep=True, ini=t.configure(proxy.settings(), path=f"{t.dir}/dq{n}.ini", lease="2s"))
+    chaos = Chaos(t, (0.1, 0.7), kill=kills, **{"kill-database": databases})
+    spend = t.patience(3600 if t.full else 60, "all faults are made")
+    while not chaos.done() or sum(r.hits for r in rules) < cuts // 2:
+        spend()
+        chaos.step()
+        t.sleep(0.02)
+    chaos.verify()
+    for rule in rules:
+        rule.most = 0
+    t.expect(t.count("status = 0") > 4 * RATE, "no tasks are left for after the storm")
+    seconds = 3
+    t.wait(
+        lambda: t.one(
+            "SELECT COUNT(*) FROM dq_audit WHERE old_status = 0 AND status = 3"
+            f" AND at > UTC_TIMESTAMP(6) - INTERVAL {seconds} SECOND"
+        )
+        >= 0.8 * RATE * seconds / t.slowness(),
+        "the rate is reached again",
+        3 * seconds,
+    )
+    t.wait_finished(3600 if t.full else 120)
+    Oracle(t).check()
+    judge(t)
+    t.note(f"{len(claims(t))} starts; {kills} kills, {databases} of the server, {sum(r.hits for r in rules)} cuts")
+
+
+@case("limit-clock", 15)
+def limit_clock(t):
+    """The server's clock is set back by an hour, and ahead, while a rate is used up: the starts go on at that rate."""
+    t.handlers({"a": {"limit": "shared"}})
+    t.dq("limit", "shared", "--rate", f"{RATE}/s", "--burst", str(BURST), "--running", str(RUNNING))
+    t.add(8 * RATE, "a", words="ms=5")
+    t.dqd()
+    t.dqd()
+    for by in ("+", "-"):
+        begun = t.count("status = 1")
+        t.wait(lambda begun=begun: t.count("status = 1") > begun + RATE, "tasks are done")
+        t.faults.add("clock", by=by)
+        t.sql(f"UPDATE dq_limit SET next_at = next_at {by} INTERVAL 1 HOUR")
+    t.wait_finished(30)
+    Oracle(t).no_repeats()
+    # a jump ahead earns one burst more
+    within_rate(t, "reserved starts", claims(t), 0.5 * t.slowness() + BURST / RATE)
+
+
+@case("breaker-opens-once", 8)
+def breaker_opens_once(t):
+    """All dqds see at the same time that the tasks of a limit fail. It rests once."""
+    t.handlers({"a": {"limit": "shared", "words": "exit=1", "breaker": "{failures: 4, rest: 1h}"}}, retry="[1h]")
+    rule = Rule(r"^UPDATE dq_limit SET version = version \+ 1, update_time", "delay", seconds=1.5)
+    for n in range(4):
+        proxy = t.proxy()
+        proxy.rules = [rule]
+        t.dqd(ini=t.configure(proxy.settings(), path=f"{t.dir}/dq{n}.ini", slots=1, lease="20s"))
+    t.wait(lambda: t.one("SELECT COUNT(*) FROM dq_handler") > 0, "dqds are there")
+    t.add(40, "a", words="ms=50 exit=1")
+    t.wait(lambda: rule.hits > 1, "two dqds open it")
+    t.wait(lambda: t.one("SELECT breaker FROM dq_limit") == 1, "the limit rests")
+    t.sleep(2)
+    times = t.one("SELECT COUNT(*) FROM dq_event WHERE verb = 'breaker-open'")
+    t.expect(times == 1 and t.one("SELECT breaker FROM dq_limit") == 1, f"the breaker has opened {times} times")
+    t.note(f"{rule.hits} dqds wanted to open it")
