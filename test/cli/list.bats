@@ -389,3 +389,21 @@ added()
     [ "$(counts)" = ' 8000 more ' ]
     grep -qF "$unordered" "$BATS_TEST_TMPDIR/err"
 }
+
+@test '--waiting lists what is due and has not started, with the reason, in every format' {
+    fake_dqd mail slow late
+    dq -q limit slow --hours "$(date -u -d '+2 hours' +%H:00)-$(date -u -d '+3 hours' +%H:00) UTC"
+    dq -q pause 'mai*' --reason moving
+    for tag in mail slow late none; do task $tag 0 -5; done
+    task mail 0 5
+    task slow 3 -5
+    [ "$(dq list --waiting -o tsv --no-header -c tag,waits | sed 's/closed until .*/closed/')" = \
+        $'mail\tpaused until resumed: moving\nslow\tclosed\nlate\t\nnone\tno dqd serves it' ] ||
+        { dq list --waiting && false; }
+    [[ $(dq list --waiting) == *WAITS*'paused until resumed: moving'*'closed until '* ]]
+    [[ $(dq list --waiting -t none -o ndjson) == *'"waits":"no dqd serves it"'* ]]
+    [[ $(dq list -t none -o ndjson) != *waits* ]]
+    try dq list --waiting -s done
+    [ "$rc" -eq 64 ]
+    [[ $err == *'--waiting lists pending tasks'* ]]
+}

@@ -290,6 +290,17 @@ enum limit_why fleet_put_limit(struct buf *b, const struct fleet *f, const struc
     return a.why;
 }
 
+void fleet_put_waits(struct buf *b, const struct fleet *f, const struct tag_info *t, int64_t now_at)
+{
+    const struct handler_rest *rest = fleet_rests(f, t->tag);
+    if (fleet_serves(f, t->tag, NULL) == FLEET_SERVES_NOT)
+        buf_str(b, "no dqd serves it");
+    else if (rest)
+        buf_printf(b, "%s: %s", fleet_reasons[rest->reason], rest->error);
+    else
+        fleet_put_limit(b, f, t, now_at);
+}
+
 /* Since when the limits and pauses of a tag let its tasks start; INT64_MAX: they do not. A change
  * of one may have let them. */
 static int64_t since_of(const struct fleet *f, const struct tag_info *t, int64_t now_at)

@@ -91,6 +91,9 @@ int fleet_list_tags(const struct fleet *f, struct db *db, const char *tag_glob,
  * under a limit of several tags is not known here. */
 enum limit_why fleet_put_limit(struct buf *b, const struct fleet *f, const struct tag_info *t,
                                int64_t now_at);
+/* The same, and also that no dqd serves the tag, or that its handler cannot be started. */
+void fleet_put_waits(struct buf *b, const struct fleet *f, const struct tag_info *t,
+                     int64_t now_at);
 /* The known tag that is most like a misspelt one, heap memory; NULL: none is near. */
 char *fleet_nearest(const struct fleet *f, const char *tag);
 

@@ -10,6 +10,7 @@
 #include "cli/show/task_columns.h"
 
 #include <inttypes.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/param.h>
 #include <unistd.h>
@@ -21,6 +22,7 @@
 #define TABLE_COLUMNS "id,tag,key,status,attempt,due_in,late,took,expected,error"
 /* For a narrow terminal: due_in and late say the same as expected, a finished task has no due_in.
  */
+#define WAITING_COLUMNS "id,tag,key,late,expected,waits"
 #define LIVE_DROP "expected,took"
 #define FINISHED_DROP "due_in,expected,took"
 
@@ -29,7 +31,7 @@ struct list_values {
     int64_t limit;
     int sort;
     const char *columns;
-    bool no_header;
+    bool no_header, waiting;
     int64_t watch_ms; /* -1: not given */
 };
 
@@ -164,12 +166,57 @@ static int list_overview(struct cmd_context *c, const struct list_values *v, str
     return rc < 0 ? rc : note_rest(c, v, more, rows, err);
 }
 
+/* ---- what is due and has not started, and why ---- */
+
+struct waits {
+    struct task_columns_arg task; /* first: the columns of tasks take the whole for it */
+    struct fleet fleet;
+    struct tag_info *tags;
+    size_t count;
+    int64_t now_at;
+};
+
+static int load_waits(struct cmd_context *c, const char *tag, struct waits *ret, struct err *err)
+{
+    int rc = fleet_load(c->db, &ret->fleet, err);
+    if (rc == 0)
+        rc = fleet_list_tags(&ret->fleet, c->db, tag, &(struct tag_count_how){.exact = false},
+                             &ret->tags, &ret->count, &ret->now_at, err);
+    return rc;
+}
+
+static void waits_done(struct waits *w)
+{
+    tag_store_free(w->tags, w->count);
+    fleet_done(&w->fleet);
+}
+
+/* As text, which lives until the next call. */
+static void get_waits(const void *row, const void *arg, struct cell *ret)
+{
+    static char text[512];
+    BUF_LOCAL struct buf b = BUF_INIT;
+    const struct waits *w = arg;
+    const struct task *t = row;
+    for (size_t i = 0; i < w->count; i++)
+        if (strcmp(w->tags[i].tag, t->tag) == 0)
+            fleet_put_waits(&b, &w->fleet, &w->tags[i], w->now_at);
+    snprintf(text, sizeof text, "%s", b.len ? b.data : "");
+    if (b.len)
+        cell_set_text(ret, text);
+}
+
+static const struct column waits_column =
+    OUT_GET("waits", TEXT, 0, get_waits); /* behind those of tasks */
+#define COUNT_ONE(...) +1 /* NOLINT(bugprone-macro-parentheses): a term of a sum */
+enum { COLUMNS_MOST = 1 TASK_COLUMNS(COUNT_ONE) };
+
 /* ---- with a filter, or for programs ---- */
 
 static bool is_overview(const struct cmd_context *c, const struct list_values *v)
 {
     return c->style.format == OUT_TABLE && !v->select.statuses && !select_given(&v->select) &&
-           v->sort < 0;
+           v->sort < 0 && !v->waiting;
 }
 
 /* Only finished tasks can match a time at which they finished. */
@@ -180,7 +227,7 @@ static unsigned default_statuses(const struct list_values *v)
     if (s->since[TASK_FILTER_FINISHED].text || s->before[TASK_FILTER_FINISHED].text ||
         v->sort == SORT_FINISHED)
         return TASK_FINISHED;
-    if (v->sort == SORT_LATE)
+    if (v->sort == SORT_LATE || v->waiting)
         return TASK_BIT(TASK_PENDING);
     return TASK_LIVE | TASK_BIT(TASK_FAILED) | TASK_BIT(TASK_STATUS_UNKNOWN);
 }
@@ -190,14 +237,19 @@ static int answer(struct cmd_context *c, const struct list_values *v, size_t lim
 {
     struct task_filter_search search = {.most = SEARCH_MOST};
     struct listing l = {.limit = limit};
-    struct task_columns_arg arg = {.paused = false};
+    LOCAL_BY(waits_done) struct waits arg = {.task.paused = false};
+    struct column columns[COLUMNS_MOST];
     struct task_filter f;
     bool unordered = false;
     int rc = select_filter(c, &v->select, default_statuses(v), &f, err);
     if (rc == 0)
         rc = cmd_now(c, &c->style.cell.now_at, err);
+    if (rc == 0 && v->waiting)
+        rc = load_waits(c, v->select.tag, &arg, err);
     if (rc != 0)
         return rc;
+    if (v->waiting && !f.before[TASK_FILTER_DUE].set)
+        f.before[TASK_FILTER_DUE] = (struct task_filter_bound){true, c->style.cell.now_at};
     f.sort = v->sort >= 0             ? (enum task_sort)v->sort
              : f.statuses & TASK_LIVE ? SORT_EXPECTED
                                       : SORT_EXPECTED_DESC;
@@ -205,8 +257,11 @@ static int answer(struct cmd_context *c, const struct list_values *v, size_t lim
     f.limit = limit && (size_t)MAX(v->limit, 0) != limit ? limit + 1 : limit;
     f.search = f.limit ? &search : NULL;
     f.unordered = &unordered;
-    const struct out_table table = {task_columns, task_column_count, TABLE_COLUMNS,
-                                    v->columns               ? NULL
+    memcpy(columns, task_columns, task_column_count * sizeof *columns);
+    columns[task_column_count] = waits_column;
+    const struct out_table table = {columns, task_column_count + v->waiting,
+                                    v->waiting ? WAITING_COLUMNS : TABLE_COLUMNS,
+                                    v->columns || v->waiting ? NULL
                                     : f.statuses & TASK_LIVE ? LIVE_DROP
                                                              : FINISHED_DROP,
                                     v->columns};
@@ -216,7 +271,7 @@ static int answer(struct cmd_context *c, const struct list_values *v, size_t lim
     bool bodies = v->columns ? names_body(v->columns) && c->style.format != OUT_ID
                              : c->style.format != OUT_ID && c->style.format != OUT_TABLE;
     if (is_overview(c, v)) {
-        rc = list_overview(c, v, l.out, &arg, limit, bodies, err);
+        rc = list_overview(c, v, l.out, &arg.task, limit, bodies, err);
     } else {
         rc = out_end(l.out, task_list(c->db, &f, bodies, each_task, &l, err));
     }
@@ -259,6 +314,8 @@ static int run(struct cmd_context *c, const void *values, struct err *err)
     const struct list_values *v = values;
     if (out_columns_help(v->columns, task_columns, task_column_count))
         return 0;
+    if (v->waiting && v->select.statuses & ~TASK_BIT(TASK_PENDING))
+        return err_set(err, ERR_USAGE, "--waiting lists pending tasks: leave --status out");
     int rc = cmd_open(c, CMD_SCHEMA, err);
     if (rc < 0)
         return rc;
@@ -278,6 +335,8 @@ static const struct cmd_option options[] = {
      "list at most N tasks, 0: all; default: " TEXT_OF(TERMINAL_LIMIT) " on a terminal, else all", NULL, 0},
     {"sort", 0, CMD_CHOICE, FIELD(sort), "BY",
      "expected, -expected, id, -id, late, created or finished; default: expected, or -expected for finished tasks", sort_names, 0},
+    {"waiting", 0, CMD_FLAG, FIELD(waiting), NULL,
+     "list tasks that are due and have not started, with the reason in the column waits", NULL, 0},
     CMD_COLUMNS(FIELD(columns)),
     {"no-header", 0, CMD_FLAG, FIELD(no_header), NULL, "omit the heading (table, tsv, csv)", NULL, 0},
     LIVE_OPTION(FIELD(watch_ms)),
