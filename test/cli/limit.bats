@@ -2,7 +2,7 @@
 # dq limit: what it stores, lists and refuses; pauses by a glob.
 
 load ../lib/sandbox
-setup() { sandbox_clear; }
+setup() { sandbox_clear; cd "$BATS_TEST_TMPDIR"; }
 
 refused()
 {
@@ -112,4 +112,14 @@ refused_sql()
     fake_dqd t
     sql 'UPDATE dq_poller SET knows = 1'
     refused_sql 'a live dqd is too old for limits' "'t', '{\"running\": 1}'"
+}
+
+@test 'the metrics of Prometheus tell what limits are and whether they let nothing start' {
+    dq -q limit stripe --rate 5/s --running 4
+    dq -q pause 'mail.*'
+    sql "UPDATE dq_limit SET breaker = 2 WHERE name = 'stripe'"
+    dq stats -o prometheus | grep '^dq_limit_' | sort >metrics
+    printf '%s\n' 'dq_limit_breaker{limit="mail.*"} 0' 'dq_limit_breaker{limit="stripe"} 2' \
+        'dq_limit_rate{limit="stripe"} 300' 'dq_limit_running_max{limit="stripe"} 4' \
+        'dq_limit_stops{limit="mail.*"} 1' 'dq_limit_stops{limit="stripe"} 0' | diff - metrics
 }

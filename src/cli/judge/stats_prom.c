@@ -164,6 +164,32 @@ static void put_schedules(struct buf *b, const struct schedule *all, size_t coun
         prom_u64(b, "dq_schedule_missed", order[i]->missed_week, "schedule", order[i]->name, NULL);
 }
 
+/* Those that say something. What runs is not known here: a full limit does not count as closed. */
+static void put_limits(struct buf *b, const struct fleet *fleet, int64_t now_at)
+{
+    static const struct {
+        const char *name, *help;
+    } kinds[] = {
+        {"dq_limit_stops", "Whether a pause, a hold, hours or the rate lets nothing start now."},
+        {"dq_limit_running_max", "Tasks that may run at a time."},
+        {"dq_limit_rate", "Tasks that may start a minute, rounded."},
+        {"dq_limit_breaker", "How often in a row its breaker has opened."},
+    };
+
+    for (size_t k = 0; k < sizeof kinds / sizeof kinds[0]; k++) {
+        prom_metric(b, kinds[k].name, "gauge", kinds[k].help);
+        for (size_t i = 0; i < MIN(fleet->limit_count, (size_t)STATS_PROM_TAGS); i++) {
+            const struct limit *l = &fleet->limits[i].limit;
+            const int64_t period_ms = MAX(l->rate.period_ms, 1);
+            const uint64_t values[] = {
+                limit_ask(l, 0, now_at, 0).why != LIMIT_OPEN, l->running,
+                (uint64_t)((l->rate.count * INT64_C(60000) + period_ms / 2) / period_ms), l->breaker};
+            if (k == 0 || values[k] || k == 3)
+                prom_u64(b, kinds[k].name, values[k], "limit", fleet->limits[i].name, NULL);
+        }
+    }
+}
+
 void stats_prom_put(const struct stats *s, const struct fleet *fleet,
                     const struct schedule *schedules, size_t schedule_count)
 {
@@ -191,6 +217,7 @@ void stats_prom_put(const struct stats *s, const struct fleet *fleet,
     put_tasks(&b, s, order, shown);
     put_period(&b, s, order, shown);
     put_dqds(&b, fleet);
+    put_limits(&b, fleet, s->now_at);
     put_schedules(&b, schedules, schedule_count, fleet, s->now_at);
     out_take(&b);
 }
