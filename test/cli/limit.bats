@@ -123,3 +123,19 @@ refused_sql()
         'dq_limit_rate{limit="stripe"} 300' 'dq_limit_running_max{limit="stripe"} 4' \
         'dq_limit_stops{limit="mail.*"} 1' 'dq_limit_stops{limit="stripe"} 0' | diff - metrics
 }
+
+@test 'what --export prints sets the same limits again' {
+    dq -q limit stripe --rate 3/500ms --burst 2 --reason "the \$contract's"
+    dq -q limit mail --running 7 --hours 'Mon-Fri 08:00-18:00 Europe/Berlin' --hours '22:00-06:00 UTC'
+    dq -q pause other
+    all="SELECT name, running, rate, rate_period, burst, hours, reason FROM dq_limit ORDER BY name"
+    before=$(sql "$all")
+    dq limit --export >limits
+    [ "$(wc -l <limits)" -eq 2 ]
+    [ "$(dq limit mail --export)" = "$(head -n 1 limits)" ]
+    sql 'DELETE FROM dq_limit; INSERT INTO dq_limit (name, running) VALUES ("stripe", 9), ("other", NULL)'
+    PATH=$DQ_BIN:$PATH sh limits
+    sql "$all" | diff <(echo "$before") -
+    try dq limit --export --clear
+    [ "$rc" -eq 64 ]
+}

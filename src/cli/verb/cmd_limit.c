@@ -3,12 +3,14 @@
  */
 #include "cli/judge/fleet.h"
 #include "cli/line/none.h"
+#include "cli/line/option.h"
 #include "cli/line/verbs.h"
 #include "cli/many/act.h"
 #include "store/fleet/limit_store.h"
 
 #include "base/json.h"
 #include "base/mem.h"
+#include "base/text.h"
 #include "base/zone.h"
 
 #include <inttypes.h>
@@ -18,7 +20,7 @@
 struct limit_values {
     int64_t running, burst;
     const char *rate, *hours, *reason;
-    bool clear;
+    bool clear, export;
 };
 
 /* --- listing --- */
@@ -103,6 +105,39 @@ static int list(struct cmd_context *c, const char *name, struct err *err)
     return rc;
 }
 
+/* As a command of a shell, which makes the limit what it is here; nothing for a mere pause. */
+static void put_command(struct buf *b, const struct limit_row *l)
+{
+    BUF_LOCAL struct buf rate = BUF_INIT;
+    if (l->limit.rate.count)
+        rate_put(&rate, &l->limit.rate);
+    struct limit_values v = {.running = l->limit.running ? (int64_t)l->limit.running : -1,
+                             .rate = rate.data,
+                             .burst = rate.data ? (int64_t)l->limit.rate.burst : -1,
+                             .hours = l->hours_text,
+                             .reason = l->reason,
+                             .clear = true};
+    if (v.running < 0 && !v.rate && !v.hours)
+        return;
+    buf_str(b, "dq limit ");
+    text_shell_word(b, l->name);
+    option_put_given(b, &(const struct cmd_context){.cmd = &cmd_limit, .values = &v}, true);
+    buf_chr(b, '\n');
+}
+
+static int export(struct cmd_context *c, const char *name, struct err *err)
+{
+    struct limit_row *rows = NULL;
+    size_t count = 0;
+    struct buf b = BUF_INIT;
+    int rc = limit_store_list(c->db, name, false, &rows, &count, err);
+    for (size_t i = 0; rc == 0 && i < count; i++)
+        put_command(&b, &rows[i]);
+    limit_store_free(rows, count);
+    out_take(&b);
+    return rc;
+}
+
 /* --- setting --- */
 
 static int read_rate(const struct limit_values *v, struct rate *ret, struct err *err)
@@ -174,8 +209,10 @@ static int run(struct cmd_context *c, const void *values, struct err *err)
     size_t chars;
     if (!sets && v->reason)
         return err_set(err, ERR_USAGE, "--reason needs something to set");
+    if (v->export && (sets || v->reason))
+        return err_set(err, ERR_USAGE, "--export sets nothing: leave the other options out");
     if (!sets)
-        return list(c, name, err);
+        return v->export ? export(c, name, err) : list(c, name, err);
     if (!name)
         return err_set(err, ERR_USAGE, "missing argument: dq limit NAME --running N, for example");
     if (strpbrk(name, "*?"))
@@ -200,6 +237,7 @@ static const struct cmd_option options[] = {
      "when tasks may start: 'Mon-Fri 08:00-18:00', '22:00-06:00 Europe/Berlin'; may be repeated", NULL, 0},
     {"clear", 0, CMD_FLAG, FIELD(clear), NULL, "first drop what was set before; alone: drop the limit", NULL, 0},
     {"reason", 0, CMD_TEXT, FIELD(reason), "TEXT", "why, for those who list limits", NULL, 0},
+    {"export", 0, CMD_FLAG, FIELD(export), NULL, "print the limits as commands that set them", NULL, 0},
 };
 /* clang-format on */
 
@@ -208,7 +246,7 @@ const struct cmd cmd_limit = {
     .group = "change",
     .summary = "limit how many tasks run, how fast they start, and in which hours",
     .usage =
-        "[NAME]\n"
+        "[NAME] [--export]\n"
         "NAME [--running N] [--rate N/PERIOD [--burst N]] [--hours WINDOW]... [--clear] [--reason TEXT]",
     .details =
         "A tag is under the limit of its own name, or under that which its handler names in limit:. Without "
@@ -221,6 +259,7 @@ const struct cmd cmd_limit = {
     .examples = "dq limit stripe --rate 100/m --burst 10 --running 4\n"
                 "dq limit mail.newsletter --hours \"Mon-Fri 08:00-18:00 Europe/Berlin\"\n"
                 "dq limit stripe --clear\n"
-                "dq limit",
+                "dq limit\n"
+                "dq limit --export >limits; sh limits",
     .run = run,
 };
