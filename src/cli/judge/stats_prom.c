@@ -180,10 +180,10 @@ static void put_limits(struct buf *b, const struct fleet *fleet, int64_t now_at)
         prom_metric(b, kinds[k].name, "gauge", kinds[k].help);
         for (size_t i = 0; i < MIN(fleet->limit_count, (size_t)STATS_PROM_TAGS); i++) {
             const struct limit *l = &fleet->limits[i].limit;
-            const int64_t period_ms = MAX(l->rate.period_ms, 1);
-            const uint64_t values[] = {
-                limit_ask(l, 0, now_at, 0).why != LIMIT_OPEN, l->running,
-                (uint64_t)((l->rate.count * INT64_C(60000) + period_ms / 2) / period_ms), l->breaker};
+            const uint64_t period_ms = (uint64_t)MAX(l->rate.period_ms, 1);
+            const uint64_t minute = l->rate.count * UINT64_C(60000);
+            const uint64_t values[] = {limit_ask(l, 0, now_at, 0).why != LIMIT_OPEN, l->running,
+                                       (minute + period_ms / 2) / period_ms, l->breaker};
             if (k == 0 || values[k] || k == 3)
                 prom_u64(b, kinds[k].name, values[k], "limit", fleet->limits[i].name, NULL);
         }

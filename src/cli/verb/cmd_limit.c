@@ -115,12 +115,12 @@ static void put_command(struct buf *b, const struct limit_row *l)
                              .rate = rate.data,
                              .burst = rate.data ? (int64_t)l->limit.rate.burst : -1,
                              .hours = l->hours_text,
-                             .reason = l->reason,
-                             .clear = true};
+                             .reason = l->reason};
     if (v.running < 0 && !v.rate && !v.hours)
         return;
     buf_str(b, "dq limit ");
     text_shell_word(b, l->name);
+    buf_str(b, " --clear");
     option_put_given(b, &(const struct cmd_context){.cmd = &cmd_limit, .values = &v}, true);
     buf_chr(b, '\n');
 }
