@@ -246,6 +246,7 @@ END
     [ "$count" -lt 10000 ]
     [ "$(sql 'SELECT COUNT(*) FROM dq_task WHERE status = 4')" -eq "$count" ]
     [ "$(event tasks)" -eq "$count" ]
+    [[ $(seen) == *$'\e[Kdq: cancel: interrupted: '* ]] # it was erased
     # no line of progress is wider than the terminal
     [ "$(seen | sed 's/\x1b\[K/\n/g' | LC_ALL=C.UTF-8 wc -L)" -le 80 ]
 }

@@ -78,6 +78,14 @@ other_locks() { second=$(connections "trx_mysql_thread_id <> $first"); }
     says durability 'innodb_force_recovery = 1: a server that is being rescued may refuse or lose tasks'
 }
 
+@test 'a server with innodb_read_only counts as read-only' {
+    restart --innodb-read-only
+    try dq add t
+    [ "$rc" -eq 69 ]
+    [[ $err == *'the server is read-only'* ]]
+    dq list
+}
+
 @test 'a table that another session has locked costs each check a second, and is named' {
     "$DQ_TOP/bin/dq-sandbox" stop 3>&-
     "$DQ_TOP/bin/dq-sandbox" start 3>&-

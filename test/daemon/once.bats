@@ -337,6 +337,29 @@ END
     [ "$(sql 'SELECT COUNT(*) FROM dq_attempt')" = 4 ]
 }
 
+@test "a resident dqd deletes what is left over at once, and what comes later in an interval" {
+    write_handlers <<'END'
+handlers: {}
+END
+    local old="INSERT INTO dq_task (tag, message_body, body_size, status, expected_time, finish_time, create_time)
+        SELECT 't', 'x', %s, 1, d.ago, d.ago, d.ago
+        FROM (SELECT UTC_TIMESTAMP(3) - INTERVAL 31 DAY ago) d, $(numbers 20)"
+    # shellcheck disable=SC2059
+    sql "$(printf "$old" 9000000)" # a statement deletes few of these
+    own_ini 's/^\[dqd\]/&\nheartbeat = 200ms/; $a [retention]\ninterval = 1h'
+    DQ_CONFIG=$BATS_TEST_TMPDIR/own.ini dqd_start --resident
+    wait_until is TRUE 0
+    # shellcheck disable=SC2059
+    sql "$(printf "$old" 1)"
+    for _ in 1 2 3 4 5 6 7 8; do # longer than the pause between two steps
+        seen=$(sql 'SELECT last_seen FROM dq_poller')
+        wait_until eval '[ "$(sql "SELECT last_seen FROM dq_poller")" != "$seen" ]'
+    done
+    is TRUE 20
+    [ "$(sql "SELECT HEX(token) REGEXP '^0{4}|0{8}' FROM dq_poller")" -eq 0 ]
+    dqd_stop
+}
+
 @test "history = all also keeps successful attempts" {
     write_handlers <<'END'
 handlers:

@@ -159,6 +159,17 @@ END
     is "tag = 'unserved'" "$(decided 'decision = 0')"
 }
 
+@test 'dqd needs no poll to see the task of a slot' {
+    echo "handlers: {t: {run: 'true'}}" | write_handlers
+    sed -i 's/^poll_interval.*/poll_interval = 1h/; s/^heartbeat.*/heartbeat = 200ms\nlease = 24h/' \
+        "$BATS_TEST_TMPDIR/own.ini"
+    dqd_start --resident
+    wait_until eval '[ -n "$(sql "SELECT 1 FROM dq_poller")" ]'
+    schedule tick $EVERY 1s 'UTC_TIMESTAMP(3) + INTERVAL 2 SECOND'
+    wait_until at_least 3 'result = 1'
+    dqd_stop
+}
+
 @test 'the run of a slot starts as punctually as any task' {
     echo "handlers: {t: {run: 'true'}}" | write_handlers
     for i in 1 2 3; do
