@@ -223,6 +223,20 @@ static void give(struct crew *w, struct process *p, struct job *j)
     watch_running(w, p, when_steady());
 }
 
+/* An idle process that says nothing more; NULL: there is none. */
+static struct process *take_idle(struct crew *w, struct plan *plan)
+{
+    struct process *p;
+
+    while ((p = keep_take(plan, when_steady()))) {
+        stream_read(&p->streams[PROCESS_REPLY], &w->c, LAST_READ_MAX);
+        if (p->kept.idle)
+            break;
+        watch_running(w, p, when_steady());
+    }
+    return p;
+}
+
 /* Gives the job to a process that stays. Until there is one, it waits. False: as start. */
 static bool start_kept(struct crew *w, struct job *j)
 {
@@ -235,7 +249,7 @@ static bool start_kept(struct crew *w, struct job *j)
         give_back_all(w, plan, ERR_SYSTEM, why);
     } else if (j->order.stdin_fd == PROTO_FD_LOST) {
         crew_give_back(w, j, ERR_TRANSIENT, "stdin did not arrive: too many open files");
-    } else if ((p = keep_take(plan, when_steady()))) {
+    } else if ((p = take_idle(w, plan))) {
         give(w, p, j);
     } else if (keep_wants(plan, j->lane->jobs - (size_t)j->lane->running)) {
         int rc = start_ahead(j->table, plan, &w->c, keep_note(w->notes), &p, &e);
@@ -318,7 +332,10 @@ static void read_rest(struct process *p, struct process_context *c)
 static void finish_kept(struct process *p, struct process_context *c)
 {
     struct job *j = p->job;
+    struct err why = {0};
 
+    if (p->launch.given_up && start_was_none(p, &why) && why.code)
+        keep_refuse(p->launch.plan, why.text);
     read_rest(p, c);
     bool unread = j && j->open && keep_unread(p);
     int status = child_reap(p->pid);

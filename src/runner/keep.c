@@ -29,9 +29,9 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-/* So many processes in a row that end within this time, and have answered nothing, make the tag
- * rest. Those that work must not: one of them may be killed by chance. */
-#define ENDS_MS 10000
+/* So many processes that end in a row, and have answered nothing, make the tag rest. Those that
+ * work must not: one of them may be killed by chance. */
+#define ENDS_MOST 3
 #define WHY_MS 10000 /* a reason is told only to jobs that come soon */
 /* Since it closed a pipe: most processes that do so are about to end, and their status says more.
  */
@@ -83,11 +83,11 @@ volatile pid_t *keep_note(volatile pid_t *notes)
     return NULL;
 }
 
-static void refuse(struct plan *plan, const char *why)
+void keep_refuse(struct plan *plan, const char *why)
 {
     free(plan->kept.why);
     plan->kept.why = mem_strdup(why);
-    memset(plan->kept.ends, 0, sizeof plan->kept.ends);
+    plan->kept.ends = 0;
     plan->kept.why_at = when_steady();
 }
 
@@ -124,6 +124,8 @@ void keep_begin(struct process *p)
 
 void keep_started(struct process *p)
 {
+    if (p->kept.ready)
+        return;
     p->until_at = p->launch.begun_us / 1000 + p->launch.plan->handler->start_timeout_ms;
     p->until_why = PROCESS_NOT_READY;
 }
@@ -162,15 +164,17 @@ static void retire(struct process *p, int64_t now)
     p->until_why = PROCESS_RETIRED;
 }
 
+/* One that has done nothing is not weighed: the next one would be as large. */
 static bool is_used_up(struct process *p, int64_t now)
 {
     const struct handler_recycle *r = &p->launch.plan->handler->recycle;
+    int64_t *weigh_at = &p->launch.plan->kept.weigh_at;
 
     if (p->kept.done >= r->tasks || now >= p->kept.age_at)
         return true;
-    if (!r->memory || now < p->kept.weigh_at)
+    if (!r->memory || !p->kept.done || now < *weigh_at)
         return false;
-    p->kept.weigh_at = now + WEIGH_MS;
+    *weigh_at = now + WEIGH_MS;
     return session_memory(p->pid) > r->memory;
 }
 
@@ -196,6 +200,7 @@ static void be_idle(struct process *p, int64_t now)
 void keep_done(struct process *p, int64_t now)
 {
     p->kept.done++;
+    p->launch.plan->kept.ends = 0;
     be_idle(p, now);
 }
 
@@ -220,8 +225,14 @@ struct process *keep_take(struct plan *plan, int64_t now)
     const uint64_t mark = plan->kept.idle ? mark_of(plan->handler) : 0;
     struct process *p;
 
-    while ((p = plan->kept.idle) && p->kept.mark != mark)
+    while ((p = plan->kept.idle) && p->kept.mark != mark) {
+        if (!p->kept.done)
+            log_fold(now * 1000, LOG_WARN, "a process that stays is replaced before its first task",
+                     plan->handler->name, NULL,
+                     "handler=%s pid=%d error=\"a file of restart_on has changed since its start\"",
+                     log_quote(plan->handler->name), (int)p->pid);
         retire(p, now);
+    }
     return p;
 }
 
@@ -378,16 +389,6 @@ static void explain_end(struct process *p, int status, const char *when, struct 
         reply_explain(tail, e, "exit status %d%s", WEXITSTATUS(status), when);
 }
 
-/* Whether it is the third within ENDS_MS. */
-static bool is_third(struct plan_kept *k, int64_t now)
-{
-    const int64_t first_at = k->ends[0];
-
-    k->ends[0] = k->ends[1];
-    k->ends[1] = now;
-    return first_at && now - first_at < ENDS_MS;
-}
-
 void keep_ended(struct process *p, int status)
 {
     const bool asked = p->streams[PROCESS_IN].fd < 0, by_itself = p->stop == PROCESS_RUNS;
@@ -404,11 +405,9 @@ void keep_ended(struct process *p, int status)
                 : p->job && p->job->open ? " before it answered"
                                          : "",
                 &e);
-    if (!p->kept.ready)
-        refuse(plan, e.text);
-    else if (!p->kept.done && is_third(&plan->kept, when_steady()))
-        refuse(plan, e.text);
-    if (!p->job)
+    if (!p->kept.ready || (!p->kept.done && ++plan->kept.ends == ENDS_MOST))
+        keep_refuse(plan, e.text);
+    if (!p->job || (p->job->open && keep_unread(p)))
         log_fold(when_steady_us(), LOG_WARN, "a process that stays has ended", name, e.text,
                  "handler=%s pid=%d error=%s", log_quote(name), (int)p->pid, log_quote(e.text));
     /* an exit status of 0 would count as done */

@@ -22,6 +22,8 @@ bool keep_wants(const struct plan *plan, size_t waiting);
 /* Why all of them have to be given back, to be freed; NULL: they have not. Tells each reason once.
  */
 char *keep_refusal(struct plan *plan);
+/* None can be started, for this reason. */
+void keep_refuse(struct plan *plan, const char *why);
 /* The note of a process to be started (notes.h); NULL: there is none left. */
 volatile pid_t *keep_note(volatile pid_t *notes);
 /* It is about to be started. */

@@ -32,7 +32,8 @@ struct plan_kept {
     struct process *idle;
     int live;     /* those that are not retired, starting ones too */
     int starting; /* not ready yet */
-    int64_t ends[2];
+    int ends;         /* in a row, of processes that have answered nothing */
+    int64_t weigh_at; /* not before */
     char *why; /* jobs cannot be started now: the reason; NULL: they can */
     int64_t why_at;
 };

@@ -54,7 +54,6 @@ struct process_kept {
     uint64_t mark;        /* of the files in restart_on, when it was started */
     int done;             /* jobs */
     int64_t age_at;       /* when it is too old */
-    int64_t weigh_at;     /* not before */
     int64_t fed;          /* bytes of its job's input */
     bool full;            /* its stdin */
     bool closed;          /* it has closed a pipe, which is its fault unless it ends at once */

@@ -321,8 +321,10 @@ dqd_row()
     served() { dq doctor | grep -qE '^BAD +starts +gone cannot be started on [^ ]*: .*; tried again in '; }
     wait_until served
     found tags BAD 'no dqd serves 1 of 2 tags with due tasks: typo; add a handler, or: dq cancel -t TAG'
+    for level in high low; do dq -q add typo --priority $level; done # the same tag
+    found tags BAD 'no dqd serves 1 of 2 tags with due tasks: typo; add a handler, or: dq cancel -t TAG'
     [ "$rc" -eq 2 ]
-    dq -q cancel -t typo
+    dq -q cancel -y -t typo
     found tags ok ''
     dq -q add other
     found tags BAD ': other; add a handler, or: '

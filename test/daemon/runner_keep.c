@@ -273,6 +273,41 @@ static void three_that_end_without_an_answer_make_the_tag_rest(void **state)
     rig_close(&r);
 }
 
+/* Stops once it is ready, unless there is a file. */
+#define IDLER                                                                                      \
+    "handlers:\n  t:\n    keep: 1\n    run: |\n"                                                   \
+    "      echo '{\"ready\":true}' >&3; [ -e @DIR@/go ] || kill -STOP $$\n"                         \
+    "      read -r id cmd; printf '{\"id\":%s,\"result\":\"done\"}\\n' \"$id\" >&3; kill -STOP $$\n"
+
+/* A process gets a job and is killed before it reads that; the job is given back. */
+static void kill_unread(struct rig *r)
+{
+    uint32_t job = do_in(r, "t", "");
+
+    kill(rig_wait(r, MESSAGE_STARTED, job)->m.started.pid, SIGKILL);
+    assert_int_equal(rig_wait(r, MESSAGE_RETURNED, job)->m.returned.cannot_start, 0);
+}
+
+static void those_that_read_nothing_make_the_tag_rest(void **state)
+{
+    (void)state;
+    struct rig r;
+
+    rig_open(&r, IDLER, 4);
+    kill_unread(&r);
+    kill_unread(&r);
+    FILE *f = fopen(rig_path(&r, "go"), "w"); /* an answer: those before do not count any more */
+    fclose(f);
+    (void)done_by(&r, do_in(&r, "t", ""));
+    unlink(rig_path(&r, "go"));
+    for (int i = 0; i < 4; i++) /* the first one has answered */
+        kill_unread(&r);
+    const struct rig_report *back = rig_wait(&r, MESSAGE_RETURNED, do_in(&r, "t", ""));
+    assert_int_equal(back->m.returned.cannot_start, ERR_SYSTEM);
+    assert_string_equal(back->error, "signal 9 (Killed) before it answered");
+    rig_close(&r);
+}
+
 static void a_cancelled_task_ends_its_process(void **state)
 {
     (void)state;
@@ -449,6 +484,7 @@ int main(void)
         cmocka_unit_test(an_answer_without_a_task_ends_it_and_harms_none),
         cmocka_unit_test(a_task_that_was_not_read_is_given_back),
         cmocka_unit_test(three_that_end_without_an_answer_make_the_tag_rest),
+        cmocka_unit_test(those_that_read_nothing_make_the_tag_rest),
         cmocka_unit_test(a_cancelled_task_ends_its_process),
         cmocka_unit_test(used_up_processes_are_replaced),
         cmocka_unit_test(a_changed_file_restarts_them),

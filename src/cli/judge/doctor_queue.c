@@ -212,6 +212,16 @@ static void check_lock(struct doctor *d, const char *tag, int64_t late_ms, struc
         buf_str(&f->text, "; an account with the privilege PROCESS sees which one");
 }
 
+/* Whether a row before it has the tag, at another level, and is due by then. */
+static bool was_seen(const struct peek *p, size_t at, int64_t due_by)
+{
+    bool seen = false;
+
+    for (size_t i = 0; i < at && p->tags[at].level != TASK_NORMAL && !seen; i++)
+        seen = p->tags[i].next_at <= due_by && strcmp(p->tags[i].tag, p->tags[at].tag) == 0;
+    return seen;
+}
+
 int doctor_queue_tags(struct doctor *d, struct doctor_finding *f, struct err *err)
 {
     LOCAL_BY(fleet_done) struct fleet fleet = {0};
@@ -223,10 +233,11 @@ int doctor_queue_tags(struct doctor *d, struct doctor_finding *f, struct err *er
         return err->code;
     for (size_t i = 0; i < peek.count; i++) {
         MEM_LOCAL char *differ = NULL;
-        fleet_limit(&fleet, peek.tags[i].tag, &differ);
+        if (!was_seen(&peek, i, INT64_MAX))
+            fleet_limit(&fleet, peek.tags[i].tag, &differ);
         if (differ && differing++ < TAGS_NAMED)
             doctor_find(f, DOCTOR_WARN, "%s; give it one value in all handlers files", differ);
-        if (peek.tags[i].next_at > peek.now_us / 1000)
+        if (peek.tags[i].next_at > peek.now_us / 1000 || was_seen(&peek, i, peek.now_us / 1000))
             continue;
         enum fleet_serves serves = fleet_serves(&fleet, peek.tags[i].tag, NULL);
         due++;
