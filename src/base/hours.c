@@ -28,15 +28,25 @@ struct window {
 };
 
 struct hours {
-    size_t count;
+    size_t count, shared; /* shared: how often it is to be freed, but for the last time */
     struct window windows[HOURS_WINDOWS_MAX];
 };
 
 static const char *const days[] = {"Monday", "Tuesday",  "Wednesday", "Thursday",
                                    "Friday", "Saturday", "Sunday"};
 
+struct hours *hours_share(struct hours *h)
+{
+    h->shared++;
+    return h;
+}
+
 void hours_free(struct hours *h)
 {
+    if (h && h->shared > 0) {
+        h->shared--;
+        return;
+    }
     for (size_t i = 0; h && i < h->count; i++) {
         zone_free(h->windows[i].zone);
         free(h->windows[i].zone_name);

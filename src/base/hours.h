@@ -24,6 +24,8 @@ struct hours;
 int hours_parse(const char *lines, const char *zone, struct hours **ret, struct err *err)
     __attribute__((warn_unused_result));
 void hours_free(struct hours *h);
+/* The same, which is to be freed once more. */
+struct hours *hours_share(struct hours *h);
 /* The canonical text, in which each window names its zone; lines end with `end` but for the last.
  */
 void hours_put(struct buf *b, const struct hours *h, const char *end);

@@ -148,6 +148,14 @@ const char *handlers_limit(const struct handlers *h, const char *tag)
     return i >= 0 && h->items[i].limit ? h->items[i].limit : tag;
 }
 
+bool handlers_share(const struct handlers *h, const char *limit)
+{
+    for (size_t i = 0; i < h->count; i++)
+        if (h->items[i].limit && strcmp(h->items[i].limit, limit) == 0)
+            return true;
+    return false;
+}
+
 const struct handler_breaker *handlers_breaker(const struct handlers *h, const struct handler *own)
 {
     for (size_t i = 0; !own->breaker.failures && own->limit && i < h->count; i++) {

@@ -89,6 +89,8 @@ int handlers_match(const struct handlers *h, const char *tag);
 
 /* The name of the limit that a tag is under, here. */
 const char *handlers_limit(const struct handlers *h, const char *tag);
+/* Whether a handler has that `limit`: a tag of that name is not alone under it. */
+bool handlers_share(const struct handlers *h, const char *limit);
 /* The breaker of a handler's limit: its own, or that of another one with the same `limit`; NULL:
  * there is none. */
 const struct handler_breaker *handlers_breaker(const struct handlers *h, const struct handler *own);

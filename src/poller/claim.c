@@ -264,6 +264,11 @@ static int claim(struct claims *claims, const struct look_step *s, struct err *e
     const unsigned share = registry_share(claims->registry);
     const unsigned shares = registry_shares(claims->registry);
     const struct handler *h = tags_handler(claims->tags, t);
+    const bool limited = t->guarded || h->global_max_running;
+    const char *limit_name =
+        h->limit                                                                 ? h->limit
+        : limited && handlers_share(tags_table(claims->tags)->handlers, t->name) ? t->name
+                                                                                 : NULL;
     struct task_array won = {0};
     struct claim_ask ask = {
         .tag = t->name,
@@ -283,7 +288,7 @@ static int claim(struct claims *claims, const struct look_step *s, struct err *e
         .on_failed = h->on_failed,
         .lease_ms = claims->ctx->conf->dqd.lease_ms,
         .tag_limit = {.running = (uint32_t)h->global_max_running, LIMIT_NONE},
-        .limit_name = h->limit,
+        .limit_name = limit_name,
         .guarded = t->guarded,
         .unsure = claims->ctx->once && !t->guarded,
         .doubtful = s->tag->hold.because != LIMIT_OPEN,
@@ -311,6 +316,7 @@ static int claim(struct claims *claims, const struct look_step *s, struct err *e
     ask.aside = aside;
     ask.expired = &expired;
     ask.skip_locked = t->aside.count >= ASIDE_MANY;
+    ask.unsure |= ask.skip_locked && !t->guarded;
     ask.without_bodies = sent_us < t->bare_us;
     ask.without_long = claims->flight->renewing;
     rc = claim_store_claim(claims->ctx->db, &claims->ctx->owner, &ask, &won, &saw, &faults, err);

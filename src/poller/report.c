@@ -88,7 +88,7 @@ static void on_result(const struct context *ctx, struct flight *f, struct flight
         if (e->hold_ms > 0)
             settle_queue_hold(f->results,
                               flight_handler(j)->limit ? flight_handler(j)->limit : j->tag->name,
-                              e->hold_ms, why ? why + 2 : e->error);
+                              e->hold_ms, why ? why + 2 : NULL);
         flight_settle_task(f, j, t, &s);
         log_ended(j, t, &s);
     }

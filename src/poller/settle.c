@@ -102,8 +102,10 @@ int settle_flush_holds(struct settle_results *q, struct err *err)
         char text[WHEN_TEXT_SIZE];
         int rc = limit_store_hold(q->ctx->db, h->limit, h->for_ms, h->reason, err);
 
-        if (rc == ERR_LOCKED) /* results do not wait for it */
+        if (rc == ERR_LOCKED) { /* results do not wait for it */
+            q->holds_us = when_steady_us() + HOLD_MIN_US;
             return 0;
+        }
         if (rc == ERR_TRANSIENT || (rc < 0 && !db_connected(q->ctx->db)))
             return rc;
         log_fold(when_steady_us(), rc < 0 ? LOG_WARN : LOG_NOTE,
@@ -160,7 +162,7 @@ static size_t waiting(const struct settle_results *q, const struct settle_item *
     return n;
 }
 
-int64_t settle_next(const struct settle_results *q, const struct settle_load *load)
+static int64_t next_result(const struct settle_results *q, const struct settle_load *load)
 {
     const struct settle_item *first;
     int64_t again_us, at;
@@ -183,6 +185,13 @@ int64_t settle_next(const struct settle_results *q, const struct settle_load *lo
             at = first->queued_us + WAIT_QUEUE_US;
     }
     return MIN(at, again_us);
+}
+
+int64_t settle_next(const struct settle_results *q, const struct settle_load *load)
+{
+    int64_t at = next_result(q, load);
+
+    return q->hold_count ? MIN(at, q->holds_us) : at;
 }
 
 static void count(struct settle_results *q, const struct settle_item *r, bool applied)

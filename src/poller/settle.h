@@ -52,6 +52,7 @@ struct settle_results {
     size_t output_count, output_cap;
     struct settle_hold *holds;
     size_t hold_count, hold_cap;
+    int64_t holds_us; /* a row was locked: they are tried again then */
     bool dear_first; /* of what takes long to record */
 };
 

@@ -81,7 +81,7 @@ static void take_answer(const struct verdict *v, struct capture *tail, struct me
     if (v->after_ms >= 0)
         buf_printf(text, "%s %s: ",
                    v->result == VERDICT_SNOOZE ? TASK_SNOOZED_TEXT " for" : "asked to wait",
-                   when_format_duration(after, v->after_ms));
+                   when_format_duration(after, MAX(v->after_ms, v->hold_ms)));
     else if (!why)
         buf_printf(text, "the handler said %s: ", r->permanent ? "fail" : "retry");
     size_t before = text->len;

@@ -155,7 +155,7 @@ unlimited_dqd()
          FROM dq_handler;
          INSERT INTO dq_poller
          SELECT REPEAT('e', 16), 'web2', pid, mode, slots, running, start_time, last_seen, stale_after, lease,
-                version, knows, 2, handlers_file, tags, next_pass, clock_ahead FROM dq_poller"
+                version, knows, 2, handlers_file, tags, next_pass, tzdata, clock_ahead FROM dq_poller"
 }
 
 # limits_are N M: global_max_running on vm and on web2. What doctor and tags say of it is in checked and noted.
@@ -167,7 +167,7 @@ limits_are()
     echo "$checked" "$noted"
 }
 
-@test 'tags and doctor name dqds whose handlers files disagree about global_max_running' {
+@test 'tags and doctor name dqds whose handlers files disagree about limits' {
     fake_dqd t
     unlimited_dqd
     dq -q add t
@@ -180,6 +180,10 @@ limits_are()
     [ "$noted" = "$says" ]
     limits_are 3 2
     [[ $noted == *'differs: 3 on vm, 2 on web2' ]]
+    sql "UPDATE dq_handler SET limit_name = 'stripe' WHERE handlers <> 1"
+    limits_are 3 2
+    [[ $noted == 'limit of t differs: own on vm, stripe on web2' ]]
+    [[ $checked == warn*'limit of t differs: own on vm, stripe on web2; give it one value in all handlers files' ]]
 }
 
 @test 'why, tags and check give one reason for a late tag at its limit; a dqd without the limit starts its tasks' {

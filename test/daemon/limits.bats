@@ -70,6 +70,25 @@ END
     [ "$(awk '/\+/ { n++ } /-/ { n-- } n > most { most = n } END { print most }' j)" -eq 2 ]
 }
 
+@test 'a tag that has the name of a limit is under it with the tags that name it' {
+    write_handlers <<END
+handlers:
+  stripe: {run: ':'}
+  refund: {run: 'until [ -e $BATS_TEST_TMPDIR/go ]; do sleep 0.05; done', limit: stripe}
+  other: {run: ':'}
+END
+    dq -q limit stripe --running 2
+    dqd_start --resident
+    tasks 2 refund
+    wait_until is "tag = 'refund' AND status = 3" 2
+    tasks 1 stripe
+    tasks 1 other
+    wait_until is "tag = 'other' AND status = 1" 1
+    is "tag = 'stripe' AND attempt = 0" 1
+    touch go
+    wait_until is "status = 1" 4
+}
+
 @test 'outside its hours nothing starts, dq why says when it opens, and dq check does not ring' {
     two_tags
     # closed now, whatever the time is: open in an hour that begins in two
@@ -108,6 +127,37 @@ END
     dq -q resume stripe
     wait_until is "status = 1 AND attempt = 1" 2
 }
+
+@test 'a hold without a reason is said as such' {
+    write_handlers <<'END'
+handlers:
+  t: {run: 'echo "{\"result\":\"retry\",\"hold\":\"30s\"}" >&3'}
+END
+    dq -q add t
+    dqd
+    [ "$(sql 'SELECT error_stack FROM dq_task')" = 'snoozed for 30s' ]
+    [ "$(sql 'SELECT hold_reason FROM dq_limit')" = NULL ]
+}
+
+@test 'a hold is recorded when the row of its limit is no longer locked, also if nothing else ends' {
+    write_handlers <<'END'
+handlers:
+  t: {run: 'echo "{\"result\":\"retry\",\"hold\":\"1h\",\"after\":\"1h\",\"error\":\"429\"}" >&3'}
+END
+    sql "INSERT INTO dq_limit (name) VALUES ('t')"
+    dqd_start --resident
+    mkfifo lock
+    mariadb --no-defaults --unbuffered --user=root --database=dq \
+        --socket="$(readlink -f "$DQ_SANDBOX/server")/mysql.sock" <lock >locked 3>&- &
+    exec 9>lock
+    echo 'START TRANSACTION; SELECT "locked" FROM dq_limit FOR UPDATE;' >&9
+    wait_until grep -q locked locked
+    dq -q add t 9>&-
+    wait_until is "status = 0 AND attempt = 0 AND error_stack LIKE 'snoozed%'" 1
+    exec 9>&-
+    wait_until held_for_429
+}
+held_for_429() { [ "$(sql 'SELECT hold_reason FROM dq_limit')" = 429 ]; }
 
 @test 'a hold that is no hold is a failed attempt that quotes it' {
     write_handlers <<'END'

@@ -214,28 +214,38 @@ const struct handler_rest *fleet_rests(const struct fleet *f, const char *tag)
     return all ? last : NULL;
 }
 
+/* What two handlers of a tag disagree about; NULL: nothing. */
+static char *differ(const char *tag, const struct poller_info *p, const struct handler_row *a,
+                    const struct poller_info *q, const struct handler_row *b)
+{
+    const char *own = "own";
+    if (strcmp(a->limit ? a->limit : own, b->limit ? b->limit : own) != 0)
+        return mem_printf("limit of %s differs: %s on %s, %s on %s", tag, a->limit ? a->limit : own,
+                          p->host, b->limit ? b->limit : own, q->host);
+    if (a->global_max_running != b->global_max_running)
+        return mem_printf("global_max_running of %s differs: %" PRIu32 " on %s, %" PRIu32 " on %s",
+                          tag, a->global_max_running, p->host, b->global_max_running, q->host);
+    return NULL;
+}
+
 uint32_t fleet_limit(const struct fleet *f, const char *tag, char **ret_differ)
 {
-    const struct poller_info *first = NULL, *other = NULL;
-    const struct handler_row *h = NULL;
-    uint32_t limit = 0, first_limit = 0, other_limit = 0;
+    const struct poller_info *first = NULL;
+    const struct handler_row *h = NULL, *first_h = NULL;
+    uint32_t limit = 0;
+    if (ret_differ)
+        *ret_differ = NULL;
     for (size_t i = 0; i < f->count; i++) {
         if (fleet_dqd_serves(f, &f->dqds[i], tag, &h) != FLEET_SERVES || !h)
             continue;
         limit = first ? limit_join(limit, h->global_max_running) : h->global_max_running;
         if (!first) {
             first = &f->dqds[i];
-            first_limit = limit;
-        } else if (h->global_max_running != first_limit) {
-            other = &f->dqds[i];
-            other_limit = h->global_max_running;
+            first_h = h;
+        } else if (ret_differ && !*ret_differ) {
+            *ret_differ = differ(tag, first, first_h, &f->dqds[i], h);
         }
     }
-    if (ret_differ)
-        *ret_differ = !other ? NULL
-                             : mem_printf("global_max_running of %s differs: %" PRIu32
-                                          " on %s, %" PRIu32 " on %s",
-                                          tag, first_limit, first->host, other_limit, other->host);
     return limit;
 }
 

@@ -9,6 +9,7 @@
 
 #include <inttypes.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/param.h>
 
 static char *text_or_null(const struct db_rows *r, unsigned col)
@@ -50,6 +51,32 @@ void limit_row_put_select(struct buf *sql, const char *more)
                more ? more : "NULL");
 }
 
+/* A claim reads a row under a lock: the hours that were read last are kept for a while, as the
+ * files of zones may change. */
+#define HOURS_KEPT_US INT64_C(60000000)
+static struct {
+    char *text;
+    struct hours *hours;
+    int64_t until_us;
+} kept;
+
+static int parse_hours(const char *text, struct hours **ret, struct err *err)
+{
+    if (!kept.text || when_steady_us() > kept.until_us || strcmp(kept.text, text) != 0) {
+        struct hours *fresh;
+        int rc = hours_parse(text, NULL, &fresh, err);
+        if (rc)
+            return rc;
+        hours_free(kept.hours);
+        free(kept.text);
+        kept.text = mem_strdup(text);
+        kept.hours = fresh;
+        kept.until_us = when_steady_us() + HOURS_KEPT_US;
+    }
+    *ret = hours_share(kept.hours);
+    return 0;
+}
+
 /* What this host cannot read, such as hours of a zone that it does not know, lets nothing start
  * here. */
 static void read_strict(struct limit_row *l)
@@ -61,7 +88,7 @@ static void read_strict(struct limit_row *l)
     if (rate->count && (rc = rate_check(rate, &err)))
         *rate = (struct rate){0};
     if (!rc && l->hours_text)
-        rc = hours_parse(l->hours_text, NULL, &l->hours, &err);
+        rc = parse_hours(l->hours_text, &l->hours, &err);
     l->limit.hours = l->hours;
     if (!rc)
         return;

@@ -355,7 +355,7 @@ static int claim_limited(struct claiming *w, enum care care, struct rows_faults 
     struct rows_work work = {0, w, claiming_id, claim_part, NULL};
     size_t limit = care == CARE_ONE && w->ask->limit ? 1 : w->ask->limit, n = 0, *at = NULL;
     struct limit_answer answer;
-    bool locked = false;
+    bool locked = false, rows = true; /* rows: of dq_task, if a statement fails */
 
     int rc = db_begin(w->db, err);
     if (rc == 0) {
@@ -379,14 +379,16 @@ static int claim_limited(struct claiming *w, enum care care, struct rows_faults 
         rc = rows_sift(w->db, &work, faults, at, &n, err);
     if (rc == 0 && n)
         rc = claim_part(w, at, n, err);
-    if (rc == 0 && n && w->limit.limit.rate.count)
+    if (rc == 0 && n && w->limit.limit.rate.count) {
         rc = reserve(w, err);
+        rows = rc == 0;
+    }
     if (rc == 0)
         rc = find_held(w, err);
     rc = db_end(w->db, rc, err);
     if (rc == 0 && n)
         count_lateness(w);
-    *ret_again = faults && locked && rows_at_fault(w->db, rc) && w->found.count;
+    *ret_again = faults && locked && rows && rows_at_fault(w->db, rc) && w->found.count;
     if (*ret_again && care == CARE_ONE) {
         rows_faults_add(faults, w->refs[0].id, 0, err);
         w->rows = 0;
