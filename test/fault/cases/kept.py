@@ -1,6 +1,9 @@
 """Processes that stay: killed in each state, misbehaving, replaced by a deployment."""
+import json
 import os
 import signal
+import time
+from collections import Counter
 
 from cases import case
 from harness.chaos import Chaos
@@ -196,3 +199,59 @@ def kept_deployed(t):
     oracle.check()
     oracle.no_repeats()
     t.expect(t.one("SELECT COUNT(*) FROM dq_attempt") == 0, "an attempt has failed")
+
+
+FRAMEWORKS = os.path.dirname(os.path.dirname(os.path.realpath(__file__))) + "/frameworks"
+CONSOLES = {
+    "laravel": ["/usr/bin/php", FRAMEWORKS + "/artisan.php", "dq:work"],
+    "django": ["/usr/bin/python3", FRAMEWORKS + "/manage.py", "dq_work"],
+}
+
+
+def _console(t, name):
+    """Tasks for the sample of this framework, while its workers are killed."""
+    least, kills, tasks, (program, script, command) = 10_000 if t.full else 300, 0, 0, CONSOLES[name]
+    young = 0.2 * t.pace()
+    noted = f"{t.dir}/noted"
+    run = json.dumps([program, script, noted, command])
+    retry = "[" + ", ".join(["100ms"] * 30) + "]"
+    t.handlers({"order.*": {"run": run, "keep": 3, "retry": retry, "kill_grace": "100ms"}})
+    d = t.dqd(keep=True)
+    since = {}
+    spend = t.patience(3000, "no task is left")
+    while (left := t.count("status IN (0, 3)")) or tasks < least or kills < least // 20:
+        spend()
+        if left < 100 and (tasks < least or kills < least // 20):
+            t.add_lines([{**t.line("order.note"), "body": str(tasks + n)} for n in range(100)])
+            tasks += 100
+        now = time.monotonic()
+        since = {pid: since.get(pid, now) for pid in d.handlers()}
+        # one that dies before it is ready makes the tag rest
+        workers = [pid for pid, seen in since.items() if now - seen > young]
+        if workers and kills < least // 20:
+            _kill(t, t.rng.choice(workers))
+            kills += 1
+        t.sleep(t.rng.uniform(0, 0.1))
+    t.expect(t.count(f"status = {DONE}") == tasks, "not every task is done")
+    with open(noted, encoding="ascii") as f:
+        runs = Counter(int(line) for line in f)
+    records = dict(t.sql("SELECT message_body, COUNT(a.task_id) FROM dq_task t LEFT JOIN dq_attempt a"
+                         " ON a.task_id = t.id GROUP BY t.id"))
+    t.expect(len(runs) == tasks, f"{tasks - len(runs)} tasks are done and have not run")
+    twice = [n for n, times in runs.items() if times > 1 + int(records[str(n)])]
+    t.expect(not twice, f"tasks ran again without a record: {twice[:5]}")
+    t.expect(t.count("output = 'noted\n'") == tasks, "the output of a task is not its own")
+    t.note(f"{tasks} tasks, {kills} kills, {sum(runs.values()) - tasks} repeats")
+
+
+@case("kept-laravel", 10)
+def kept_laravel(t):
+    """The sample for Laravel, whose workers are killed with kill -9. Each task is done, and none runs twice without a
+    record."""
+    _console(t, "laravel")
+
+
+@case("kept-django", 10)
+def kept_django(t):
+    """The same for Django."""
+    _console(t, "django")

@@ -1,0 +1,30 @@
+"""manage.py FILE dq_work - as much of Django as dq_work.py calls. Its command order_note appends its body to FILE."""
+import os
+import runpy
+import sys
+import time
+import types
+
+
+def call_command(name, *arguments):
+    if name != "order_note":
+        raise RuntimeError(f"Unknown command: {name!r}")
+    print("noted")
+    with open(sys.argv[1], "a", encoding="ascii") as f:
+        f.write(arguments[0] + "\n")
+    time.sleep(0.005)
+
+
+def module(name, **members):
+    sys.modules[name] = types.ModuleType(name)
+    vars(sys.modules[name]).update(members)
+
+
+for part in ("django", "django.core"):
+    module(part)
+module("django.core.management", call_command=call_command)
+module("django.core.management.base", BaseCommand=object)
+module("django.db", close_old_connections=lambda: None)
+top = os.path.dirname(os.path.dirname(os.path.dirname(os.path.dirname(os.path.realpath(__file__)))))
+time.sleep(0.05)  # it boots
+runpy.run_path(top + "/etc/handlers.d/dq_work.py")["Command"]().handle()
