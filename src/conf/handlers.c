@@ -81,6 +81,7 @@ uint64_t handlers_item_digest(const struct handler *h)
                                h->timeout_ms,
                                h->kill_grace_ms,
                                h->max_running,
+                               h->weight,
                                h->global_max_running,
                                h->nice,
                                h->umask,

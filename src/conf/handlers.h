@@ -17,6 +17,7 @@
 enum handler_expiry { HANDLER_EXPIRY_RETRY, HANDLER_EXPIRY_FAIL };
 
 #define HANDLERS_MAX_RUNNING 8 /* default of max_running */
+#define HANDLERS_WEIGHT 10
 
 /* When a process that stays is replaced; 0: never for that. */
 struct handler_recycle {
@@ -50,6 +51,7 @@ struct handler {
     struct retry_policy retry;
     int64_t expires_ms;     /* a task is not started so long after it is due; 0: no limit */
     int max_running;        /* processes of one tag on this host; default HANDLERS_MAX_RUNNING */
+    int weight;             /* of its tags among others, when slots are short */
     int global_max_running; /* running tasks under its limit on all hosts; 0: no limit */
     char *limit;            /* name of the limit that several tags share; NULL: that of each tag */
     struct handler_breaker breaker;

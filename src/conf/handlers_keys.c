@@ -110,10 +110,9 @@ static int set_path(const struct handlers_loader *l, const struct key *key,
 static int set_shell(const struct handlers_loader *l, const struct key *key,
                      const struct handlers_node *value, struct handler *h)
 {
-    const char *text = value->text;
-    if (*text != '/')
+    if (*value->text != '/')
         return handlers_fail(l, value, "%s: \"%s\" must be an absolute path, such as /bin/bash",
-                             key->name, text);
+                             key->name, value->text);
     return set_path(l, key, value, h);
 }
 
@@ -135,13 +134,12 @@ static bool there_is_account(const char *name)
 static int set_user(const struct handlers_loader *l, const struct key *key,
                     const struct handlers_node *value, struct handler *h)
 {
-    const char *text = value->text;
-    if (l->accounts && !there_is_account(text))
+    if (l->accounts && !there_is_account(value->text))
         return handlers_fail(
             l, value, "%s: there is no account \"%s\" on this host; create it or name another",
-            key->name, text);
+            key->name, value->text);
     free(h->user);
-    h->user = mem_strdup(text);
+    h->user = mem_strdup(value->text);
     return 0;
 }
 
@@ -417,6 +415,7 @@ static int set_restart_on(const struct handlers_loader *l, const struct key *key
     TEXT(jitter, set_jitter, retry, 0, 0)                             \
     X(expires, set_duration, expires_ms, 0, WHEN_MAX_DURATION_MS)     \
     X(max_running, set_int, max_running, 1, CONF_SLOTS_MAX)           \
+    X(weight, set_int, weight, 1, 100)                                \
     X(global_max_running, set_int, global_max_running, 0, 1000000)    \
     TEXT(limit, set_tag, limit, 0, 0)                                 \
     X(breaker, set_breaker, breaker, 0, 0)                            \
@@ -448,6 +447,7 @@ void handlers_keys_init(struct handler *h)
         .kill_grace_ms = 5000,
         .retry = retry_default,
         .max_running = HANDLERS_MAX_RUNNING,
+        .weight = HANDLERS_WEIGHT,
         .env = mem_zero(1, sizeof(char *)),
         .cwd = mem_strdup("/"),
         .umask = 022,

@@ -75,7 +75,7 @@ struct flight_job *flight_job_new(struct flight *f, struct tag_state *t,
     j->tasks = mem_zero(count, sizeof *j->tasks);
     f->jobs[j->number] = j;
     f->count++;
-    look_job_queued(&t->look);
+    look_job_queued(f->look, &t->look);
     return j;
 }
 

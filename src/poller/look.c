@@ -54,6 +54,7 @@ void look_forget_tags(struct look *l)
 void look_add_tag(struct look *l, struct look_tag *t)
 {
     MEM_ROOM(l->tags, l->tag_count, l->tag_cap);
+    look_turn_add(&l->turn, l->tags, l->tag_count, t);
     l->tags[l->tag_count++] = t;
 }
 
@@ -63,9 +64,15 @@ void look_set_shares(struct look *l, unsigned shares, int64_t write_us)
     l->write_us = write_us;
 }
 
+/* If weights decide, a slot counts from its claim on: who comes later would claim it, too. */
+static uint32_t others(const struct look *l, const struct look_tag *t)
+{
+    return l->turn.weighted ? l->turn.taken - look_tag_taken(t) : l->running - t->running;
+}
+
 static uint32_t want(const struct look *l, const struct look_tag *t)
 {
-    return look_tag_want(t, l->set.slots, l->running);
+    return look_tag_want(t, l->set.slots, others(l, t));
 }
 
 /* --- when --- */
@@ -127,6 +134,7 @@ static void enter(struct look *l, enum look_stage stage)
     l->stage = stage;
     l->stage_us = -1;
     l->next = 0;
+    l->turn.stage++;
     l->again = false;
 }
 
@@ -179,24 +187,24 @@ static bool claim_step(struct look *l, struct look_tag *t, size_t count, uint32_
     return true;
 }
 
+static bool may_claim(const void *arg, const struct look_tag *t)
+{
+    const struct look *l = arg;
+
+    return l->stage_us >= look_tag_held_us(t) && due_us(l, t) <= l->stage_us && want(l, t) > 0;
+}
+
 static bool next_claim(struct look *l, struct look_step *s)
 {
     if (l->again) {
         l->again = false;
         return claim_step(l, l->tag, 1, 1, true, s);
     }
-    while (l->next < l->tag_count) {
-        struct look_tag *t = l->tags[(l->turn + l->next++) % l->tag_count];
-        uint32_t n;
-
-        if (l->stage_us < look_tag_held_us(t) || due_us(l, t) > l->stage_us ||
-            (n = want(l, t)) == 0)
-            continue;
-        return claim_step(l, t, look_tag_tasks(t, n, l->set.claim_batch), n,
+    struct look_tag *t = look_turn_next(&l->turn, l->tags, l->tag_count, &l->next, may_claim, l);
+    if (t)
+        return claim_step(l, t, look_tag_tasks(t, want(l, t), l->set.claim_batch), want(l, t),
                           l->set.once || l->shares <= 1, s);
-    }
-    if (l->tag_count) /* another one is first next time */
-        l->turn = (l->turn + 1) % l->tag_count;
+    look_turn_end(&l->turn, 1); /* another one is first next time */
     return false;
 }
 
@@ -284,8 +292,8 @@ void look_end_round(struct look *l)
 {
     bool claiming = l->stage == LOOK_CLAIM_KNOWN || l->stage == LOOK_CLAIM_FOUND;
 
-    if (claiming && l->tag_count)
-        l->turn = (l->turn + l->next) % l->tag_count;
+    if (claiming)
+        look_turn_end(&l->turn, l->next);
     if (l->stage != LOOK_ASK)
         next_wake(l);
     l->stage = LOOK_IDLE;
@@ -411,6 +419,8 @@ void look_claimed(struct look *l, struct look_tag *t, const struct look_claim *c
 {
     l->claim_failed = false;
     t->put_off_us = 0;
+    look_turn_took(&l->turn, t, MIN(c->won, l->processes),
+                   look_tag_at_once(t, l->set.slots, others(l, t)));
     if (c->won && !t->expected)
         look_pace_surprised(&l->pace, l->set.poll_us, now_us);
     if (c->next_known) /* a tag that was slow to answer once is not asked again to find out */
@@ -517,26 +527,21 @@ uint32_t look_running(const struct look *l)
     return l->running;
 }
 
-void look_job_queued(struct look_tag *t)
+void look_job_queued(struct look *l, struct look_tag *t)
 {
-    t->queued++;
+    look_turn_count(&l->turn, t, 1, 0);
 }
 
 void look_job_started(struct look *l, struct look_tag *t)
 {
-    t->queued--;
-    t->running++;
+    look_turn_count(&l->turn, t, -1, 1);
     l->running++;
 }
 
 void look_job_gone(struct look *l, struct look_tag *t, bool started)
 {
-    if (started) {
-        t->running--;
-        l->running--;
-    } else {
-        t->queued--;
-    }
+    look_turn_count(&l->turn, t, started ? 0 : -1, started ? -1 : 0);
+    l->running -= started;
 }
 
 bool look_is_empty(const struct look *l)

@@ -17,6 +17,7 @@
 #include "poller/dbclock.h"
 #include "poller/look_pace.h"
 #include "poller/look_tag.h"
+#include "poller/look_turn.h"
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -62,7 +63,7 @@ struct look {
     const struct dbclock *clock;
     struct look_tag **tags; /* those with a handler, in no order: there may be very many without */
     size_t tag_count, tag_cap;
-    size_t turn; /* the one that is claimed first next time */
+    struct look_turn turn;
     unsigned shares;
     uint32_t running; /* jobs of all tags */
     int64_t write_us; /* see look_set_shares */
@@ -164,7 +165,7 @@ void look_reaped(struct look *l); /* tasks of others became pending */
 int64_t look_woken(struct look *l, int64_t now_us);
 
 uint32_t look_running(const struct look *l); /* jobs of all tags that have started */
-void look_job_queued(struct look_tag *t);
+void look_job_queued(struct look *l, struct look_tag *t);
 void look_job_started(struct look *l, struct look_tag *t);
 void look_job_gone(struct look *l, struct look_tag *t, bool started);
 

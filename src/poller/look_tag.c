@@ -46,16 +46,30 @@ static uint32_t ahead(const struct look_tag *t, uint32_t at_once)
     return n > AHEAD_MOST ? AHEAD_MOST : (uint32_t)n;
 }
 
-uint32_t look_tag_want(const struct look_tag *t, uint32_t slots, uint32_t running)
+/* Its jobs, with those whose results would pile up. */
+static uint32_t jobs_of(const struct look_tag *t)
 {
-    uint32_t waiting = look_tag_is_dear(t) ? t->unrecorded : 0; /* or they would pile up */
-    uint32_t mine = t->queued + t->running + waiting, others = running - t->running;
-    uint32_t kept = mine ? (uint32_t)handlers_slots_kept((int)slots) : 0;
-    uint32_t at_once, more, target;
+    return t->queued + t->running + (look_tag_is_dear(t) ? t->unrecorded : 0);
+}
 
-    if (others + kept >= slots)
+uint32_t look_tag_at_once(const struct look_tag *t, uint32_t slots, uint32_t others)
+{
+    uint32_t kept = jobs_of(t) ? (uint32_t)handlers_slots_kept((int)slots) : 0;
+
+    return others + kept >= slots ? 0 : MIN(t->max_running, slots - others - kept);
+}
+
+uint32_t look_tag_taken(const struct look_tag *t)
+{
+    return MIN(t->queued + t->running, t->at_once);
+}
+
+uint32_t look_tag_want(const struct look_tag *t, uint32_t slots, uint32_t others)
+{
+    uint32_t mine = jobs_of(t), at_once = look_tag_at_once(t, slots, others), more, target;
+
+    if (!at_once)
         return 0;
-    at_once = MIN(t->max_running, slots - others - kept);
     more = ahead(t, at_once);
     if (t->batch > 1) /* one batch waiting behind each that runs is enough */
         more = MIN(more, at_once);

@@ -30,11 +30,12 @@ struct look_cost {
     uint32_t times; /* how many times in a row it was long */
 };
 
-/* What is known of a tag that has a handler. Init with the first two and next_at =
+/* What is known of a tag that has a handler. Init with the first three and next_at =
  * TASK_TIME_NONE. */
 struct look_tag {
     uint32_t batch;       /* tasks per process, at most */
     uint32_t max_running; /* processes at a time */
+    uint32_t weight;      /* among others */
 
     /* when the earliest pending task is due, as far as is known; TASK_TIME_NONE: there is none */
     int64_t next_at;
@@ -52,6 +53,10 @@ struct look_tag {
     /* tasks per process that the last claim took, twice over, if it left some because they need
      * more processes; 0: it did not. More candidates would be read in vain */
     uint32_t fit;
+
+    uint64_t had;        /* slots, by its weight (look_turn.h) */
+    uint32_t turn_stage; /* of its last claim */
+    uint32_t at_once;    /* slots that it could have then */
 
     uint32_t queued;                  /* jobs claimed, not started */
     uint32_t running;                 /* jobs started */
@@ -71,9 +76,12 @@ struct look_tag {
 };
 
 /* For how many processes to claim tasks now: what can start at once, and what will have started
- * before the next claim could. 0: none. running: jobs of all tags. The last quarter of the slots is
- * kept for tags that have nothing running. */
-uint32_t look_tag_want(const struct look_tag *t, uint32_t slots, uint32_t running);
+ * before the next claim could. 0: none. others: slots that jobs of other tags have. The last
+ * quarter of the slots is kept for tags that have nothing running. */
+uint32_t look_tag_want(const struct look_tag *t, uint32_t slots, uint32_t others);
+/* What can start at once, with those that have. */
+uint32_t look_tag_at_once(const struct look_tag *t, uint32_t slots, uint32_t others);
+uint32_t look_tag_taken(const struct look_tag *t); /* slots that its jobs have, or get at once */
 /* How many tasks to claim for them. */
 size_t look_tag_tasks(const struct look_tag *t, uint32_t processes, uint32_t claim_batch);
 

@@ -76,6 +76,7 @@ static void register_tag(struct tag_set *set, struct tag_state *t)
         return;
     t->look.batch = (uint32_t)h->batch;
     t->look.max_running = (uint32_t)h->max_running;
+    t->look.weight = (uint32_t)h->weight;
     look_add_tag(set->look, &t->look);
 }
 

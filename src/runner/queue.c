@@ -143,15 +143,21 @@ struct job *queue_pick(struct queue *q, int free_slots, int slots, int64_t now_u
 {
     int kept = handlers_slots_kept(slots);
     struct lane *l = q->turn;
+    bool some = false;
 
     if (!l || free_slots <= 0)
         return NULL;
     do {
         if ((free_slots > kept || !l->running) && may_start(q, l, now_us)) {
-            q->turn = l->next;
-            return l->first;
+            some = true;
+            l->credit += l->credit < HANDLERS_WEIGHT ? l->first->plan->handler->weight : 0;
+            if (l->credit >= HANDLERS_WEIGHT) {
+                l->credit -= HANDLERS_WEIGHT;
+                q->turn = l->credit >= HANDLERS_WEIGHT ? l : l->next;
+                return l->first;
+            }
         }
         l = l->next;
-    } while (l != q->turn);
+    } while (l != q->turn || some);
     return NULL;
 }

@@ -17,6 +17,7 @@ struct lane {
     struct job *first, *last; /* waiting, in the order of arrival */
     size_t jobs;              /* waiting or running */
     int running;              /* counted by crew.c */
+    int credit;               /* grows by its handler's weight with each turn; a start needs 10 */
 };
 
 struct queue {
@@ -39,9 +40,9 @@ void queue_leave(struct queue *q, struct job *j);
 /* Any job that waits, or NULL. */
 struct job *queue_any(const struct queue *q);
 /* The next job that may start if free_slots of the slots are free, or NULL; it stays in the queue.
- * Tags take turns, a tag stays within its handler's max_running, and the last quarter of the slots
- * is kept for tags that have nothing running. Jobs that the poller does not vouch for now are
- * passed over, as are those of a handler one of whose starts hangs. */
+ * Tags take turns, longer ones by their weight, a tag stays within its handler's max_running, and
+ * the last quarter of the slots is kept for tags that have nothing running. Jobs that the poller
+ * does not vouch for now are passed over, as are those of a handler one of whose starts hangs. */
 struct job *queue_pick(struct queue *q, int free_slots, int slots, int64_t now_us);
 
 #endif

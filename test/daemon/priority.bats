@@ -59,3 +59,23 @@ END
     kill -TERM "$DQD_PID"
     wait_until is 'status = 5 AND priority = 5' 1
 }
+
+@test 'of the slots that become free, a tag of three times the weight gets three of four' {
+    write_handlers <<END
+defaults: {max_running: 100}
+handlers:
+  heavy: {run: 'echo \$DQ_TAG >>$BATS_TEST_TMPDIR/starts; sleep 1', weight: 30}
+  light: {run: 'echo \$DQ_TAG >>$BATS_TEST_TMPDIR/starts; sleep 1'}
+END
+    for ((try = 1; ; try++)); do # on a busy machine, what is freed first may be claimed last
+        sandbox_clear
+        : >starts
+        for tag in heavy light; do yes "{\"tag\":\"$tag\"}" | head -n 40 | dq -q add --from -; done
+        DQ_DQD_SLOTS=16 dqd --once
+        [ "$(starts)" -eq 80 ]
+        # behind the first ones, while both had tasks: 24 of 32, and 16 without weights
+        heavy=$(sed -n 17,48p starts | grep -c heavy)
+        [ "$heavy" -lt 21 ] || [ "$heavy" -gt 29 ] || break
+        [ "$try" -lt 4 ]
+    done
+}

@@ -53,6 +53,36 @@ static void tags_take_turns(void **state)
     rig_close(&r);
 }
 
+/* Three starts with each turn, one with every other. */
+static void turns_follow_weights(void **state)
+{
+    (void)state;
+    struct rig r;
+
+    rig_open(&r,
+             "handlers:\n"
+             "  first: {run: 'while ! test -e @DIR@/go; do sleep 0.01; done'}\n"
+             "  a: {run: 'echo $DQ_TAG$DQ_ID >>@DIR@/order', weight: 30}\n"
+             "  b: {run: 'echo $DQ_TAG$DQ_ID >>@DIR@/order'}\n"
+             "  c: {run: 'echo $DQ_TAG$DQ_ID >>@DIR@/order', weight: 5}\n",
+             1);
+    uint32_t first = send_id(&r, "first", 1), last = 0;
+    for (uint64_t i = 1; i <= 6; i++)
+        send_id(&r, "a", i);
+    for (uint64_t i = 1; i <= 2; i++)
+        send_id(&r, "b", i);
+    for (uint64_t i = 1; i <= 2; i++)
+        last = send_id(&r, "c", i);
+    rig_wait(&r, MESSAGE_STARTED, first);
+    rig_ping(&r);
+    fclose(fopen(rig_path(&r, "go"), "w"));
+    rig_end(&r, last);
+    char *order = rig_read_file(&r, "order");
+    assert_string_equal(order, "a1\na2\na3\nb1\na4\na5\na6\nb2\nc1\nc2\n");
+    free(order);
+    rig_close(&r);
+}
+
 static size_t running(const struct rig *r)
 {
     return rig_count(r, MESSAGE_STARTED) - rig_count(r, MESSAGE_ENDED);
@@ -319,6 +349,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(tags_take_turns),
+        cmocka_unit_test(turns_follow_weights),
         cmocka_unit_test(last_quarter_is_kept_for_tags_with_nothing_running),
         cmocka_unit_test(max_running_holds_per_tag),
         cmocka_unit_test(unstarted_jobs_are_given_back),

@@ -121,6 +121,8 @@ static char *value_text(const struct handler *h, const char *key)
         buf_str(&b, when_format_duration(text, h->expires_ms));
     else if (strcmp(key, "max_running") == 0)
         buf_printf(&b, "%d", h->max_running);
+    else if (strcmp(key, "weight") == 0)
+        buf_printf(&b, "%d", h->weight);
     else if (strcmp(key, "global_max_running") == 0)
         buf_printf(&b, "%d", h->global_max_running);
     else if (strcmp(key, "breaker") == 0)
@@ -428,6 +430,7 @@ static void test_the_digest_of_an_entry_is_of_every_setting(void **state)
         {"jitter", "jitter: 10%"},
         {"expires", "expires: 3d"},
         {"max_running", "max_running: 7"},
+        {"weight", "weight: 9"},
         {"global_max_running", "global_max_running: 9"},
         {"env", "env: {A: b}"},
         {"cwd", "cwd: /tmp"},

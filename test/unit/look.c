@@ -10,7 +10,6 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <string.h>
-#include <sys/param.h>
 
 #include <cmocka.h>
 
@@ -40,7 +39,7 @@ static void begin(struct play *p, size_t tags)
     dbclock_sample(&p->clock, BEGIN_US, BEGIN_US, 0);
     look_init(&p->look, &s, &p->clock);
     for (size_t i = 0; i < tags; i++) {
-        p->tags[i] = (struct look_tag){.batch = 1, .max_running = 8, .next_at = TASK_TIME_NONE};
+        p->tags[i] = (struct look_tag){1, 8, .weight = 10, .next_at = TASK_TIME_NONE};
         look_add_tag(&p->look, &p->tags[i]);
     }
 }
@@ -79,6 +78,16 @@ static long number(const char *word, char letter, long otherwise)
 
 /* --- settings --- */
 
+static void begin_weight(struct play *p, uint32_t weight)
+{
+    size_t count = p->look.tag_count;
+
+    p->tags[0].weight = weight;
+    look_forget_tags(&p->look);
+    for (size_t i = 0; i < count; i++)
+        look_add_tag(&p->look, &p->tags[i]);
+}
+
 static bool set(struct play *p, const char *word)
 {
     struct look_settings s = p->look.set;
@@ -99,6 +108,8 @@ static bool set(struct play *p, const char *word)
         s.slots = (uint32_t)count;
     else if (sscanf(word, "max=%d", &count) == 1)
         p->tags[0].max_running = (uint32_t)count;
+    else if (sscanf(word, "weight=%d", &count) == 1)
+        begin_weight(p, (uint32_t)count);
     else if (sscanf(word, "batch=%d", &count) == 1)
         p->tags[0].batch = (uint32_t)count;
     else if (!strcmp(word, "once"))
@@ -250,10 +261,10 @@ static bool job_event(struct play *p, const char *event, const char *word)
         t->unrecorded = (uint32_t)n;
     } else if (!strcmp(event, "queue")) {
         while (n--)
-            look_job_queued(t);
+            look_job_queued(&p->look, t);
     } else if (!strcmp(event, "run")) {
         for (; n; n--) {
-            look_job_queued(t);
+            look_job_queued(&p->look, t);
             look_job_started(&p->look, t);
         }
     } else if (!strcmp(event, "end")) {
@@ -451,96 +462,12 @@ static void dear_looks_for_wakes_take_a_quarter_of_the_time(void **state)
     look_free(&p.look);
 }
 
-/* --- levels --- */
-
-/* A claim as the store makes it: what is owed first, then the highest levels. Appends the levels to
- * `starts`. */
-static size_t start_some(struct look_tag *t, size_t count, size_t due[TASK_LEVELS],
-                         enum task_level *starts)
-{
-    size_t owed[TASK_LEVELS], won[TASK_LEVELS] = {0}, n = 0;
-    bool drained[TASK_LEVELS] = {false};
-
-    task_levels_owed(t->levels, t->passed, count, owed);
-    for (int i = 0; i < 2 * TASK_LEVELS; i++) {
-        enum task_level of = task_levels[i % TASK_LEVELS];
-        size_t most = i < TASK_LEVELS ? MIN(owed[of], count - n) : count - n, had = n;
-
-        for (; n < had + most && due[of]; due[of]--, won[of]++)
-            starts[n++] = of;
-        drained[of] |= n < had + most;
-    }
-    look_tag_passed(t, won, drained);
-    return n;
-}
-
-static void begin_levels(struct look_tag *t, const size_t due[TASK_LEVELS])
-{
-    *t = (struct look_tag){.next_at = TASK_TIME_NONE};
-    for (int i = 0; i < TASK_LEVELS; i++)
-        if (due[i])
-            look_tag_new(t, (enum task_level)i, 0);
-}
-
-#define STARTS 4000
-
-/* Of any eight starts, each level that has tasks due gets one, and the highest gets the rest. */
-static void no_level_starves_the_others(void **state)
-{
-    static const size_t dues[][TASK_LEVELS] = {{4000, 4000, 4000}, {4000, 4000, 0},
-                                               {4000, 0, 4000},    {0, 4000, 4000},
-                                               {4000, 300, 40},    {40, 4000, 300}};
-
-    (void)state;
-    for (size_t i = 0; i < sizeof dues / sizeof *dues; i++) {
-        enum task_level starts[STARTS];
-        size_t due[TASK_LEVELS], since[TASK_LEVELS] = {0}, n = 0;
-        struct look_tag t;
-
-        memcpy(due, dues[i], sizeof due);
-        begin_levels(&t, due);
-        while (n < STARTS && start_some(&t, 1, due, &starts[n])) {
-            for (int of = 0; of < TASK_LEVELS; of++) {
-                since[of] = (int)starts[n] == of || !due[of] ? 0 : since[of] + 1;
-                assert_in_range(since[of], 0, 7);
-            }
-            n++;
-        }
-        size_t high = 0;
-        for (size_t k = 0; k < n && k < 40; k++)
-            high += starts[k] == (dues[i][TASK_HIGH] ? TASK_HIGH : TASK_NORMAL);
-        assert_in_range(high, 40 * 5 / 7, 40);
-    }
-}
-
-/* Claims of many at once. */
-static void large_claims_share_as_small_ones_do(void **state)
-{
-    size_t due[TASK_LEVELS] = {100000, 100000, 100000}, sum[TASK_LEVELS] = {0}, all = 0;
-    enum task_level starts[500];
-    struct look_tag t;
-
-    (void)state;
-    begin_levels(&t, due);
-    for (size_t count = 1; count <= 200; count++) {
-        size_t n = start_some(&t, count, due, starts);
-        for (size_t i = 0; i < n; i++)
-            sum[starts[i]]++;
-        all += n;
-        for (int of = 0; of < TASK_LEVELS && all > 100; of++)
-            assert_true(sum[of] * 8 >= all);
-    }
-    assert_true(sum[TASK_HIGH] * 10 >= all * 7);
-}
-
 int main(void)
 {
     const struct CMUnitTest others[] = {
         cmocka_unit_test(cheap_looks_for_wakes_are_two_milliseconds_apart),
         cmocka_unit_test(a_look_that_takes_long_for_once_puts_no_wake_off),
         cmocka_unit_test(dear_looks_for_wakes_take_a_quarter_of_the_time),
-        cmocka_unit_test(no_level_starves_the_others),
-        cmocka_unit_test(large_claims_share_as_small_ones_do),
     };
 
     return table_run_rows("looks.tbl", 3, check_case, others, sizeof others / sizeof *others);

@@ -1,0 +1,60 @@
+/*
+ * look_turn.c - see look_turn.h. Invariant: a tag that may be claimed waits for the others no
+ * longer than they need to get their part; no weight keeps it waiting for ever.
+ */
+#include "poller/look_turn.h"
+
+#include <sys/param.h>
+
+#define SLOT UINT64_C(1000000) /* at weight 1 */
+
+static uint64_t part(const struct look_turn *w, const struct look_tag *t)
+{
+    return MAX(t->had, w->had);
+}
+
+void look_turn_add(struct look_turn *w, struct look_tag *const *tags, size_t count,
+                   const struct look_tag *t)
+{
+    w->weighted = count && (w->weighted || t->weight != tags[0]->weight);
+}
+
+struct look_tag *look_turn_next(struct look_turn *w, struct look_tag *const *tags, size_t count,
+                                size_t *next, look_turn_may *may, const void *arg)
+{
+    struct look_tag *best = NULL;
+
+    for (size_t i = w->weighted ? 0 : *next; i < count && (!best || w->weighted); i++) {
+        struct look_tag *t = tags[(w->first + i) % count];
+
+        *next = MAX(*next, i + 1);
+        if (t->turn_stage != w->stage && may(arg, t) && (!best || part(w, t) < part(w, best)))
+            best = t;
+    }
+    if (best) {
+        best->turn_stage = w->stage;
+        w->had = part(w, best);
+    }
+    return best;
+}
+
+void look_turn_end(struct look_turn *w, size_t asked)
+{
+    w->first += asked;
+}
+
+void look_turn_count(struct look_turn *w, struct look_tag *t, int queued, int running)
+{
+    w->taken -= look_tag_taken(t);
+    t->queued += (uint32_t)queued;
+    t->running += (uint32_t)running;
+    w->taken += look_tag_taken(t);
+}
+
+void look_turn_took(struct look_turn *w, struct look_tag *t, size_t slots, uint32_t at_once)
+{
+    w->taken -= look_tag_taken(t);
+    t->at_once = at_once;
+    w->taken += look_tag_taken(t);
+    t->had = part(w, t) + slots * SLOT / t->weight;
+}

@@ -1,0 +1,38 @@
+/*
+ * look_turn.h - which tag is claimed next. Tags take turns to be the first one. If handlers differ
+ * in weight, the first one is that which has had the fewest slots for its weight: when slots are
+ * short, whoever is first takes them. Pure, as is look.h.
+ */
+#ifndef DQ_POLLER_LOOK_TURN_H
+#define DQ_POLLER_LOOK_TURN_H
+
+#include "poller/look_tag.h"
+
+/* Init with {0}. */
+struct look_turn {
+    size_t first;   /* the tag that is asked first, unless weights decide */
+    bool weighted;  /* not all weights are the same */
+    uint32_t stage; /* each tag is claimed once in it */
+    uint32_t taken; /* slots that jobs of all tags have, or get at once */
+    /* what the last one had had when its turn came: a tag that had less did not want more, and has
+     * no claim to make up for that */
+    uint64_t had;
+};
+/* t joins these tags. */
+void look_turn_add(struct look_turn *w, struct look_tag *const *tags, size_t count,
+                   const struct look_tag *t);
+
+typedef bool look_turn_may(const void *arg, const struct look_tag *t);
+
+/* The next tag of the stage that may be claimed; NULL: there is none. *next: how many have been
+ * asked, from 0. */
+struct look_tag *look_turn_next(struct look_turn *w, struct look_tag *const *tags, size_t count,
+                                size_t *next, look_turn_may *may, const void *arg);
+/* A stage is over in which so many were asked. */
+void look_turn_end(struct look_turn *w, size_t asked);
+/* It was claimed for so many of the slots that it may have at once. */
+void look_turn_took(struct look_turn *w, struct look_tag *t, size_t slots, uint32_t at_once);
+/* So many of its jobs are queued and run now, more or less. */
+void look_turn_count(struct look_turn *w, struct look_tag *t, int queued, int running);
+
+#endif
