@@ -34,8 +34,10 @@ doc/dq.ini.5: usermod -aG dq www-data               | -- changes accounts of the
 doc/dq.ini.5: [mysql]                               | settings
 doc/dq.ini.5: DQ_MYSQL_HOST=db.internal             | test/cli/environment.bats
 doc/dq-handlers.5: defaults:                        | handlers
-doc/dq-handlers.5: setsid cmd                       | -- shows what does not work
-doc/dq-handlers.5: setsid -f cmd                    | -- shows what does not work
+doc/dq-handlers.5: setsid                           | -- shows what does not work
+doc/dq-handlers.5: handlers:/  "shop.*":            | test/daemon/stay.bats
+doc/dq-handlers.5: <?php                            | test/daemon/stay.bats
+doc/dq-handlers.5: import base64                    | test/daemon/stay.bats
 doc/dq-handlers.5: run: |                           | outlives
 doc/dq-handlers.5: {"result":"done"}                | answers
 doc/dq-handlers.5: echo "the shop is closed"        | closed
@@ -47,15 +49,11 @@ doc/dq-handlers.5: handlers:/  "http.*":            | http
 doc/dq-handlers.5: handlers:/  "index.*":           | index
 doc/dq-handlers.5: CREATE TABLE task_seen           | test/handlers/to_mysql.py
 doc/dq-sandbox.1: dq-sandbox start                  | sandbox
-README: $ dq add hello                              | test/cli/readme.bats
+README: $ dq                                        | test/cli/readme.bats
 README: $ bin/quickstart                            | test/cli/readme.bats
 README:    +---------+                              | -- a drawing
 README: handlers:/  hello:                          | test/cli/readme.bats
-README: $ dq rehearse --tag hello                   | test/cli/readme.bats
-README: $ dq add order.cancel-unpaid                | test/cli/readme.bats
-README: $ dq schedule set                           | test/cli/readme.bats
 README: $ date | dq add                             | test/cli/readme.bats
-README: $ dq list --status pending                  | test/cli/readme.bats
 README:                        tasks per second     | -- a table
 README: # apt-get build-dep ./etc                   | test/packages/clone
 README: # apt install ./deb/dq_*.deb                | test/packages/inside

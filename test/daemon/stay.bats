@@ -2,7 +2,7 @@
 # Processes that stay, with a server. runner_keep has every form of their ends.
 
 load ../lib/sandbox
-setup() { sandbox_clear; }
+setup() { sandbox_clear; cd "$BATS_TEST_TMPDIR"; }
 
 refused() { # YAML MESSAGE
     printf 'handlers:\n  t:\n    run: x\n%b' "$1" | write_handlers
@@ -31,6 +31,59 @@ END
 @test 'the worker in Python does one task after another' { does_tasks python3 py; }
 @test 'the worker in Ruby does one task after another' { does_tasks ruby rb; }
 @test 'the worker in JavaScript does one task after another' { does_tasks node js; }
+
+# manual_worker TEXT FILE: the block of dq-handlers(5) with that line, as a file
+manual_worker()
+{
+    (cd "$DQ_TOP" && awk -f test/lib/blocks.awk doc/dq-handlers.5) |
+        awk -v line="$1" '/^@ / { text = ""; next } { text = text $0 "\n" } index($0, line) { found = 1 }
+                          found { getline; while (!/^@ /) { text = text $0 "\n"; if ((getline) <= 0) break }
+                                  printf "%s", text; exit }' >"$BATS_TEST_TMPDIR/$2"
+    grep -qF -e "$1" "$BATS_TEST_TMPDIR/$2"
+}
+
+# The workers of the manual, with bodies and errors that are not UTF-8.
+manual_does() # PROGRAM FILE
+{
+    local program
+    program=$(command -v "$1") || skip "no $1 here"
+    manual_worker '"shop.*":' handlers
+    sed "s|/usr/bin/php, /srv/shop/worker.php|$program, $BATS_TEST_TMPDIR/$2|; s|/srv/shop/REVISION|$PWD/REVISION|
+         \$a\    env: {PATH: \"$PATH\"}" "$BATS_TEST_TMPDIR/handlers" | write_handlers
+    for body in one bad two; do dq -q add shop.t $body --max-attempts 1; done
+    printf '\377' | dq -q add shop.t -
+    dqd
+    is 'status = 1' 3
+    is "status = 2 AND message_body = 'bad' AND error_stack LIKE 'bad%'" 1
+    is "output = 'shop.t two\n'" 1
+    is "output LIKE 'shop.t %' AND HEX(output) LIKE '%FF%'" 1
+}
+
+@test 'the worker of dq-handlers(5) in PHP works as printed' {
+    manual_worker '<?php' worker.php
+    sed -i "s|/srv/shop|$BATS_TEST_TMPDIR|" worker.php
+    cat >autoload.php <<'END'
+<?php
+class Shop {
+    static function work($tag, $body) { if ($body === 'bad') throw new Exception("bad\xff"); echo "$tag $body\n"; }
+}
+END
+    manual_does php worker.php
+}
+
+@test 'the worker of dq-handlers(5) in Python works as printed' {
+    manual_worker 'import base64' worker.py
+    cat >shop.py <<'END'
+import sys
+def work(tag, body):
+    if body == "bad":
+        raise Exception("bad")
+    sys.stdout.write(tag + " ")
+    sys.stdout.flush()
+    sys.stdout.buffer.write((body.encode() if isinstance(body, str) else body) + b"\n")
+END
+    manual_does python3 worker.py
+}
 
 @test 'dq rehearse starts one and sends one line' {
     write_handlers <<'END'
