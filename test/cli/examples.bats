@@ -65,6 +65,7 @@ README: host = db1                                  | installation
 README: $ dq init                                   | installation
 doc/producers: START TRANSACTION;                   | orders
 doc/producers: CALL dq_cancel_key                   | orders
+doc/producers: CALL dq_schedule_set                 | test/cli/schedule_sql.bats
 doc/producers: $ dq add --sql                       | prints
 doc/producers: ERROR 1644                           | refusal
 doc/producers: 1305                                 | -- a table
@@ -343,7 +344,7 @@ no_due() { [ "$(sql 'SELECT COUNT(*) FROM dq_task WHERE status = 0 AND expected_
     for n in 1 2 3 4 5; do dq -q add t $n; done
     dqd
     sql 'SELECT status, attempt, TIMESTAMPDIFF(MINUTE, create_time, expected_time), error_stack FROM dq_task' >rows
-    printf '%s\t%s\t%s\t%s\n' 1 1 0 NULL 0 1 2 'asked to wait 2m: busy' 0 0 0 'snoozed for 0s: HTTP 429' \
+    printf '%s\t%s\t%s\t%s\n' 1 1 0 NULL 0 1 2 'asked to wait 2m: busy' 0 0 0 'snoozed for 30s: HTTP 429' \
         2 1 0 'no such address' 0 0 60 'snoozed for 1h: the shop is closed' | diff - rows
 }
 
