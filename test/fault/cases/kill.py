@@ -23,7 +23,8 @@ class Producer(threading.Thread):
         self.start()
 
     def line(self):
-        return self.t.line(in_ms=self.rng.randrange(0, 500), words=f"ms={self.rng.randrange(1, 60)}")
+        words, priority = f"ms={self.rng.randrange(1, 60)}", self.rng.choice(("high", "normal", "low"))
+        return self.t.line(in_ms=self.rng.randrange(0, 500), words=words, priority=priority)
 
     def run(self):
         try:

@@ -17,8 +17,14 @@ LIMIT_S = 60  # reached by a hang only
 WORK, WORK_S = 1_000_000, 0.04
 SAMPLE_S = 1.0  # between two measurements while a trial waits
 
-# The audit table: every change of a task, recorded by triggers.
-AUDIT = """
+# The audit table: every change of a task, recorded by triggers. A pending task is in state 0 there, whatever its
+# priority; in state 9 if that is not its own.
+def _state(row):
+    own = f"IF({row}.status = IFNULL({row}.priority, 0), 0, 9)"
+    return f"IF({row}.status IN (0, 5, 6), {own}, {row}.status)"
+
+
+AUDIT = f"""
 CREATE TABLE dq_audit (
   n bigint unsigned NOT NULL AUTO_INCREMENT PRIMARY KEY, at datetime(6) NOT NULL, id bigint unsigned NOT NULL,
   old_version bigint unsigned NOT NULL, version bigint unsigned NOT NULL,
@@ -28,7 +34,8 @@ CREATE TABLE dq_audit (
 CREATE TRIGGER dq_audit_update AFTER UPDATE ON dq_task FOR EACH ROW
   INSERT INTO dq_audit (at, id, old_version, version, old_status, status, old_attempt, attempt,
     old_expected, expected, old_token, token, old_lease, lease)
-  SELECT UTC_TIMESTAMP(6), NEW.id, OLD.version, NEW.version, OLD.status, NEW.status, OLD.attempt, NEW.attempt,
+  SELECT UTC_TIMESTAMP(6), NEW.id, OLD.version, NEW.version, {_state("OLD")}, {_state("NEW")},
+    OLD.attempt, NEW.attempt,
     OLD.expected_time, NEW.expected_time, OLD.claim_token, NEW.claim_token, OLD.lease_until, NEW.lease_until
   FROM DUAL WHERE NEW.version <> OLD.version OR NEW.status <> OLD.status OR NOT NEW.claim_token <=> OLD.claim_token"""
 
@@ -367,7 +374,7 @@ class Trial:
             time.sleep(pause)
 
     def wait_finished(self, timeout=2 * LIMIT_S):
-        self.wait(lambda: self.count("status IN (0, 3)") == 0, "no task pending or running", timeout, 0.1)
+        self.wait(lambda: self.count("status IN (0, 3, 5, 6)") == 0, "no task pending or running", timeout, 0.1)
 
     def end(self):
         """Stops everything that was started."""
