@@ -158,6 +158,17 @@ finish_zeros()
     dqd_stop
 }
 
+@test "a task whose priority is none returns to the normal one, and is no success because of it" {
+    write_handlers <<'END'
+handlers: {"t*": {run: 'exit 1', retry: [10ms]}}
+END
+    sql "INSERT INTO dq_task (tag, message_body, status, priority, expected_time, create_time)
+         SELECT CONCAT('t', seq), '', IF(seq < 3, 0, 5), seq, UTC_TIMESTAMP(3), UTC_TIMESTAMP(3) FROM $(numbers 5)"
+    dqd_start --resident
+    wait_until is 'status = 2 AND attempt = 2' 5
+    dqd_stop
+}
+
 @test "an invalid state is shown as unknown and not counted" {
     handle_mail
     id=$(insert "'mail'" "$now" status 9)

@@ -24,7 +24,7 @@ MUTATIONS = [
     ("kill-everything", "tasks of a dead dqd are never taken back", "src/poller/upkeep.c",
      "return !u->ctx->ending && u->ctx->clock.known ? reap_us : NEVER_US;", "(void)reap_us; return NEVER_US;"),
     ("kill-everything", "a task loses its priority when it runs", "src/store/row/sql.c",
-     "COALESCE(%spriority, %d)", "COALESCE(0 * %spriority, %d)"),
+     '" SQL_PENDING ", %spriority, %d)"', '" SQL_PENDING ", 0 * %spriority, %d)"'),
     ("cut-claim", "a claim whose answer was lost is not looked up", "src/poller/claim.c",
      "claims->recover = true;", "claims->recover = false;"),
     ("cut-add", "a statement that may still be running is not killed first", "src/store/db/db_connect.c",

@@ -358,7 +358,8 @@ void sql_put_transition(struct buf *sql, const char *alias, enum task_event even
     const struct task_transition *t = task_transition(event);
 
     if (t->to == TASK_PENDING)
-        buf_printf(sql, "%sstatus = COALESCE(%spriority, %d)", alias, alias, TASK_PENDING);
+        buf_printf(sql, "%sstatus = IF(%spriority " SQL_PENDING ", %spriority, %d)", alias, alias,
+                   alias, TASK_PENDING);
     else
         buf_printf(sql, "%sstatus = %d", alias, (int)t->to);
     buf_printf(sql, ", %sversion = %sversion + 1, %supdate_time = UTC_TIMESTAMP(3)", alias, alias,

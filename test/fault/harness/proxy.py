@@ -21,7 +21,7 @@ STATEMENTS = {
     "add": r"^INSERT INTO dq_task ",
     "claim": r"^UPDATE dq_task FORCE INDEX \(PRIMARY\) SET status = 3\b",
     "renew": r"^UPDATE dq_task FORCE INDEX \(PRIMARY\) SET lease_until = ",
-    "settle": r"^UPDATE dq_task FORCE INDEX \(PRIMARY\) SET status = [012],.* execution_time = ",
+    "settle": r"^UPDATE dq_task FORCE INDEX \(PRIMARY\) SET status = (?:[12]|IF.priority [^=]*),.* execution_time = ",
     "cancel": r"^UPDATE dq_task FORCE INDEX \(PRIMARY\) SET status = 4\b",
     "take-back": r"^UPDATE dq_task FORCE INDEX \(PRIMARY\) SET .*the lease ended",
     "commit": r"^COMMIT",
