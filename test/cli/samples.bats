@@ -78,7 +78,7 @@ END
         paste -d' ' - -)
     [ "$checked" -ge 9 ]
     for script in *; do
-        [ "$script" = destinations.yaml ] || grep -qF "/usr/local/libexec/dq/$script," destinations.yaml
+        [[ $script == *.* ]] || grep -qF "/usr/local/libexec/dq/$script," destinations.yaml
     done
 }
 

@@ -283,7 +283,8 @@ static int run(struct cmd_context *c, const void *values, struct err *err)
         }
         return rc < 0 ? rc : explain(c, id, err);
     }
-    if (c->operand_count && c->operands[0][strspn(c->operands[0], "0123456789")])
+    if (c->operand_count && strcmp(c->operands[0], "-") != 0 &&
+        c->operands[0][strspn(c->operands[0], "0123456789")])
         return explain_schedule(c, c->operands[0], err);
     int rc = named_ids(c, v->key, v->tag, false, &ids, &count, err);
     return rc == 0 ? explain(c, ids[0], err) : rc;

@@ -34,7 +34,7 @@ struct tag_info {
     X(NULL, "failed", U64, count, 0, 0, tag_get_failed, "tasks that have failed for good") \
     X(NULL, "cancelled", U64, count, 0, 0, tag_get_cancelled, "tasks that a person cancelled, or that expired") \
     X(NULL, "due", U64, due, 0, 0, tag_get_due, "pending tasks whose time has come") \
-    X(NULL, "late", MS, late_from_at, 0, 0, tag_get_late, "for how long the latest of them could have started") \
+    X(NULL, "late", MS, late_from_at, 0, 0, tag_get_late, "for how long the most overdue of them could have started") \
     X(NULL, "sampled", BOOL, sampled, 0, 0, tag_get_sampled, "whether counts are estimates")
 #define TAG_INFO_COLUMNS(X) \
     X("g.name", "tag", TAGS, tag, COLUMN_NARROW, 0, NULL, "the tag") \
