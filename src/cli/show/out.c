@@ -289,7 +289,7 @@ int out_new(struct out **ret, const struct out_style *style, const struct out_ta
     struct out *o = mem_zero(1, sizeof *o);
     o->style = *style;
     o->arg = arg;
-    o->drop = t->drop ? t->drop : "";
+    o->drop = t->drop && !t->names ? t->drop : "";
     int rc = columns_choose(o, t, err);
     if (rc < 0) {
         out_destroy(o);

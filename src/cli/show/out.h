@@ -62,7 +62,7 @@ struct out_table {
     const char *shown; /* in a table */
     /* A table that is too wide for the terminal leaves these columns out, the first one first,
      * before texts are cut to less than a third of the terminal, or half of it in the first column;
-     * names that are not shown are ignored. NULL: none */
+     * names that are not shown are ignored. NULL: none; none either if there are names */
     const char *drop;
     const char *names; /* in every format; NULL: as `shown` has it */
 };

@@ -208,7 +208,7 @@ static void get_waits(const void *row, const void *arg, struct cell *ret)
 
 static const struct column waits_column =
     OUT_GET("waits", TEXT, 0, get_waits); /* behind those of tasks */
-#define COUNT_ONE(...) +1 /* NOLINT(bugprone-macro-parentheses): a term of a sum */
+#define COUNT_ONE(...) +1                 /* NOLINT(bugprone-macro-parentheses): a term of a sum */
 enum { COLUMNS_MOST = 1 TASK_COLUMNS(COUNT_ONE) };
 
 /* ---- with a filter, or for programs ---- */
@@ -261,7 +261,7 @@ static int answer(struct cmd_context *c, const struct list_values *v, size_t lim
     columns[task_column_count] = waits_column;
     const struct out_table table = {columns, task_column_count + v->waiting,
                                     v->waiting ? WAITING_COLUMNS : TABLE_COLUMNS,
-                                    v->columns || v->waiting ? NULL
+                                    v->waiting               ? NULL
                                     : f.statuses & TASK_LIVE ? LIVE_DROP
                                                              : FINISHED_DROP,
                                     v->columns};

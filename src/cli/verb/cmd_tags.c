@@ -102,9 +102,7 @@ static int answer(struct cmd_context *c, const void *values,
         return rc;
     rc = out_all(&c->style,
                  OUT_OF(columns, TABLE_COLUMNS,
-                        v->columns                ? NULL
-                        : any_paused(tags, count) ? TABLE_DROP
-                                                  : "paused_until," TABLE_DROP,
+                        any_paused(tags, count) ? TABLE_DROP : "paused_until," TABLE_DROP,
                         v->columns),
                  &fleet, tags, sizeof *tags, count, err);
     if (rc == 0)
