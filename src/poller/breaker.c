@@ -148,7 +148,7 @@ static int judge(struct breakers *b, const struct minute_answer *a, const struct
     int rc = too_many(&c, w) ? limit_store_list(b->ctx->db, w->limit, false, &row, &count, err) : 0;
 
     if (count) {
-        c = sum(b, a, w, MAX(row->update_at, row->limit.held_until_at));
+        c = sum(b, a, w, row->update_at);
         change.version = row->version;
     }
     limit_store_free(row, count);

@@ -265,6 +265,8 @@ static int claim(struct claims *claims, const struct look_step *s, struct err *e
     const unsigned shares = registry_shares(claims->registry);
     const struct handler *h = tags_handler(claims->tags, t);
     const bool limited = t->guarded || h->global_max_running;
+    /* one dqd claims at a time under the lock: the urgent tasks of all shares come first */
+    const bool whole = t->guarded && shares > 1;
     const char *limit_name =
         h->limit                                                                 ? h->limit
         : limited && handlers_share(tags_table(claims->tags)->handlers, t->name) ? t->name
@@ -278,7 +280,7 @@ static int claim(struct claims *claims, const struct look_step *s, struct err *e
         .early_ms = look_tag_early_ms(s->tag, claims->ctx->once),
         .levels = look_tag_levels(s->tag),
         .share = share,
-        .shares = s->all_shares ? 1 : shares,
+        .shares = s->all_shares || whole ? 1 : shares,
         .steal_share =
             shares > 1 ? (share + 1 + (unsigned)(context_random() % (shares - 1))) % shares : 0,
         .steal_far_end = context_random() % 4 != 0,
@@ -310,7 +312,8 @@ static int claim(struct claims *claims, const struct look_step *s, struct err *e
 
     claims->overtook = false;
     claims->limit_name = h->limit ? h->limit : t->name;
-    memcpy(ask.floor, s->tag->floor, sizeof ask.floor);
+    if (!whole) /* those are of our share */
+        memcpy(ask.floor, s->tag->floor, sizeof ask.floor);
     memcpy(ask.passed, s->tag->passed, sizeof ask.passed);
     ask.aside_count = aside_ids(&t->aside, sent_us, &aside);
     ask.aside = aside;

@@ -156,7 +156,7 @@ MUTATIONS = [
     ("join-and-leave", "a poller that exits stays registered", "src/poller/registry.c",
      "poller_store_leave(r->ctx->db, &r->ctx->owner, &err);", "poller_store_leave(r->ctx->db, &(struct claim_owner){0}, &err);"),
     ("many-pollers", "pollers ignore their shares", "src/poller/claim.c",
-     ".shares = s->all_shares ? 1 : shares,", ".shares = 1,"),
+     ".shares = s->all_shares || whole ? 1 : shares,", ".shares = 1,"),
     ("fault-free", "a claim checks neither status and version nor shares", "src/store/work/claim_store.c",
      "    sql_put_from(&sql, \"\", TASK_CLAIM);\n    buf_str(&sql, \" AND \");\n    claim_ref_put(&sql, \"\", refs, n);\n    int rc = db_exec",
      "    claim_ref_put_ids(&sql, \"id\", refs, n);\n    int rc = db_exec",

@@ -101,7 +101,7 @@ int limit_store_list(struct db *db, const char *name, bool past, struct limit_ro
         buf_printf(&sql,
                    "(" LIMIT_ROW_STRICT("g.") "%s) AND g.name NOT LIKE '" LIMIT_STORE_DQD
                                               "%%' ORDER BY g.name",
-                   past ? " OR g.update_time IS NOT NULL" : "");
+                   past ? " OR g.update_time IS NOT NULL OR g.held_until IS NOT NULL" : "");
     }
     int rc = db_each(db, &sql, limit_row_columns, take_limit, &l, err);
     if (rc < 0) {
@@ -246,17 +246,16 @@ int limit_store_hold(struct db *db, const char *name, int64_t for_ms, const char
 {
     BUF_LOCAL struct buf sql = BUF_INIT;
 
-    buf_str(&sql, "INSERT INTO dq_limit (name, held_until, hold_reason, update_time) VALUES (");
+    buf_str(&sql, "INSERT INTO dq_limit (name, held_until, hold_reason) VALUES (");
     db_put_text(&sql, name);
     buf_chr(&sql, ',');
     sql_put_from_now(&sql, for_ms);
     buf_str(&sql, ",LEFT(");
     db_put_text(&sql, reason);
-    buf_str(&sql,
-            ",255),UTC_TIMESTAMP(3)) ON DUPLICATE KEY UPDATE version = version + 1, hold_reason ="
-            " IF(COALESCE(held_until >= VALUES(held_until), 0), hold_reason,"
-            " VALUES(hold_reason)), held_until = GREATEST(COALESCE(held_until,"
-            " VALUES(held_until)), VALUES(held_until)), update_time = VALUES(update_time)");
+    buf_str(&sql, ",255)) ON DUPLICATE KEY UPDATE version = version + 1, hold_reason ="
+                  " IF(COALESCE(held_until >= VALUES(held_until), 0), hold_reason,"
+                  " VALUES(hold_reason)), held_until = GREATEST(COALESCE(held_until,"
+                  " VALUES(held_until)), VALUES(held_until))");
     return db_exec(db, &sql, NULL, err);
 }
 
