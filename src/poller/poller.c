@@ -235,6 +235,9 @@ static void take_reports(struct poller *p)
         case MESSAGE_CHUNK:
             follow_take(&d->follow, m.number, &m.chunk);
             break;
+        case MESSAGE_KEPT:
+            served_kept(&d->served, m.kept.handler, m.kept.text);
+            break;
         case MESSAGE_PONG:
             watch_answered(&p->watch, m.pong.n);
             break;
@@ -249,13 +252,13 @@ static void take_reports(struct poller *p)
 
 static struct look_settings look_settings_of(const struct poller *p)
 {
-    return (struct look_settings){.once = p->o->mode == POLLER_ONCE,
-                                  .poll_us = {p->conf->dqd.poll_least_ms * 1000,
-                                              p->conf->dqd.poll_interval_ms * 1000},
-                                  .hold_us = conf_check_ms(p->conf) * 1000,
-                                  .lease_us = p->conf->dqd.lease_ms * 1000,
-                                  .slots = p->duties.ctx.slots,
-                                  .claim_batch = (uint32_t)p->conf->dqd.claim_batch};
+    return (struct look_settings){
+        .once = p->o->mode == POLLER_ONCE,
+        .poll_us = {p->conf->dqd.poll_least_ms * 1000, p->conf->dqd.poll_interval_ms * 1000},
+        .hold_us = conf_check_ms(p->conf) * 1000,
+        .lease_us = p->conf->dqd.lease_ms * 1000,
+        .slots = p->duties.ctx.slots,
+        .claim_batch = (uint32_t)p->conf->dqd.claim_batch};
 }
 
 static void reload(struct poller *p)

@@ -11,6 +11,7 @@
 
 #include <inttypes.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/param.h>
 
 /* The handlers are looked for this often, in case something has deleted them. */
@@ -29,8 +30,24 @@ void served_init(struct served *s, const struct context *ctx, struct tag_set *ta
     *s = (struct served){.ctx = ctx, .tags = tags};
 }
 
+void served_kept(struct served *s, uint32_t handler, const char *text)
+{
+    for (; s->kept_count <= handler; s->kept[s->kept_count++] = NULL)
+        MEM_ROOM(s->kept, s->kept_count, s->kept_cap);
+    s->tags->rests_changed |= !s->kept[handler] || strcmp(s->kept[handler], text) != 0;
+    free(s->kept[handler]);
+    s->kept[handler] = mem_strdup(text);
+}
+
+static void forget_kept(struct served *s)
+{
+    while (s->kept_count)
+        free(s->kept[--s->kept_count]);
+}
+
 void served_handlers_changed(struct served *s)
 {
+    forget_kept(s);
     s->look_us = 0;
 }
 
@@ -125,8 +142,17 @@ static bool rest_of(struct tag_state *t, int64_t now_us, struct handler_rest *re
     return ret->error;
 }
 
+/* Of a tag that rests, dq_rest has a row already. */
+static bool rests_already(const struct handler_rest *rests, size_t count, const char *tag)
+{
+    while (count && strcmp(rests[count - 1].tag, tag) != 0)
+        count--;
+    return count;
+}
+
 static int put_rests(struct served *s, struct err *err)
 {
+    const struct handlers *all = tags_table(s->tags)->handlers;
     struct handler_rest rests[RESTS_MOST];
     struct tag_state *t;
     size_t count = 0;
@@ -134,6 +160,12 @@ static int put_rests(struct served *s, struct err *err)
 
     for (size_t at = 0; count < RESTS_MOST && (t = tags_each(s->tags, &at));)
         count += rest_of(t, now_us, &rests[count]);
+    for (size_t i = 0; i < MIN(s->kept_count, all->count) && count < RESTS_MOST; i++)
+        if (s->kept[i] && !rests_already(rests, count, all->items[i].name))
+            rests[count++] = (struct handler_rest){.tag = all->items[i].name,
+                                                   .reason = HANDLER_KEPT,
+                                                   .for_ms = LASTING_MS,
+                                                   .error = mem_strdup(s->kept[i])};
     int rc = handler_store_put_rests(s->ctx->db, &s->ctx->owner, rests, count, err);
     for (size_t i = 0; i < count; i++)
         free(rests[i].error);
@@ -187,6 +219,8 @@ void served_leave(struct served *s, bool stays)
 {
     struct err err = {0};
 
+    forget_kept(s);
+    free(s->kept);
     if (db_connected(s->ctx->db) && (s->clean || stays) &&
         handler_store_clean(s->ctx->db, &err) < 0)
         log_event(LOG_DEBUG, "cannot delete old records of handlers", "error=%s",

@@ -20,9 +20,13 @@ struct served {
     bool clean;       /* at the end, look for what nobody refers to any more */
     int64_t retry_us; /* after a failure: nothing before */
     bool refused;     /* the server refuses; that was logged */
+    char **kept;      /* of each handler; NULL: nothing */
+    size_t kept_count, kept_cap;
 };
 
 void served_init(struct served *s, const struct context *ctx, struct tag_set *tags);
+/* Records what becomes of processes that stay. */
+void served_kept(struct served *s, uint32_t handler, const char *text);
 /* The handlers were replaced: records the new ones. */
 void served_handlers_changed(struct served *s);
 

@@ -24,10 +24,12 @@
 #include "runner/sweep.h"
 
 #include <signal.h>
+#include <sys/param.h>
 #include <sys/wait.h>
 
 #define STARTS 8                   /* per call */
 #define LAST_READ_MAX (256 * 1024) /* the leader has ended, but others may still write */
+#define TELL_MS 5000               /* between two reports of processes that stay */
 #define ENDING_LOOK_MS 100         /* between two attempts to empty sessions */
 
 void crew_watch_from(struct crew *w, int64_t at)
@@ -111,6 +113,22 @@ static bool is_kept(const struct process *p)
     return p->launch.plan->contract->stays;
 }
 
+static void tell_soon(struct crew *w)
+{
+    w->tell_at = MIN(w->tell_at, when_steady() + TELL_MS / 5);
+    crew_watch_from(w, w->tell_at);
+}
+
+void crew_tell(struct crew *w, struct table *t)
+{
+    const int64_t now = w->tell_at == JOB_NEVER ? 0 : when_steady();
+
+    if (now < w->tell_at)
+        return;
+    bool again = keep_tell(t, &w->jobs, w->c.out);
+    w->tell_at = again ? now + TELL_MS + 1000 * (when_steady() - now) : JOB_NEVER;
+}
+
 /* ---- deadlines */
 
 static void watch_running(struct crew *w, struct process *p, int64_t now)
@@ -152,7 +170,7 @@ void crew_watch(struct crew *w)
 
     if (now < w->watch_at)
         return;
-    w->watch_at = JOB_NEVER;
+    w->watch_at = w->tell_at;
     for (size_t i = w->jobs.running_count;
          i-- > 0;) /* the last one takes the place of one that leaves */
         watch_running(w, w->jobs.running[i], now);
@@ -255,6 +273,7 @@ static bool start_kept(struct crew *w, struct job *j)
         int rc = start_ahead(j->table, plan, &w->c, keep_note(w->notes), &p, &e);
         if (rc == 0) {
             keep_begin(p);
+            tell_soon(w);
             return launch(w, p);
         }
         give_back_all(w, plan, e.code, e.text);
@@ -418,10 +437,12 @@ static void end(struct crew *w, struct process *p)
     w->ending -= p->ending;
     jobs_remove_process(&w->jobs, p);
     *p->launch.note = NOTES_CLEARED;
-    if (is_kept(p))
+    if (is_kept(p)) {
         finish_kept(p, &w->c);
-    else
+        tell_soon(w);
+    } else {
         finish(p, &w->c);
+    }
     stream_close(p, &w->c);
     process_free(p);
     if (j)
@@ -480,7 +501,7 @@ void crew_init(struct crew *w, int slots, volatile pid_t *notes)
 {
     w->slots = slots;
     w->notes = notes;
-    w->watch_at = JOB_NEVER;
+    w->watch_at = w->tell_at = JOB_NEVER;
     orphans_init(&w->orphans);
 }
 

@@ -23,6 +23,7 @@ struct crew {
     int64_t ending_at;        /* when to look at sessions again that could not be emptied */
     bool sweep;               /* the rest of a session must get a signal */
     int64_t watch_at;         /* no job has a deadline before this */
+    int64_t tell_at;          /* when crew_tell reports again; JOB_NEVER: nothing stays */
     struct process_context c;
 };
 
@@ -54,6 +55,8 @@ void crew_watch_from(struct crew *w, int64_t at);
 void crew_sweep(struct crew *w);
 /* Handles starts that took long and are over, and children that have ended. */
 void crew_reap(struct crew *w);
+/* Call it often: reports now and then what becomes of processes of the table that stay. */
+void crew_tell(struct crew *w, struct table *t);
 /* Call it when something was read from a process: its job may be over although it is not. */
 void crew_heard(struct crew *w, struct process *p);
 /* Processes that stay of tables that are old now end when they are idle. */

@@ -155,8 +155,18 @@ static void fault_closed(struct process *p, const char *text)
     fault(p, CLOSED_MS, text);
 }
 
-static void retire(struct process *p, int64_t now)
+static void note_replaced(struct plan *plan, const char *why)
 {
+    plan->kept.replaced++;
+    free(plan->kept.last);
+    plan->kept.last = mem_strdup(why);
+}
+
+/* why NULL: it is not needed any more. */
+static void retire(struct process *p, int64_t now, const char *why)
+{
+    if (why)
+        note_replaced(p->launch.plan, why);
     keep_leave(p);
     close(p->streams[PROCESS_IN].fd);
     p->streams[PROCESS_IN].fd = -1;
@@ -164,28 +174,32 @@ static void retire(struct process *p, int64_t now)
     p->until_why = PROCESS_RETIRED;
 }
 
-/* One that has done nothing is not weighed: the next one would be as large. */
-static bool is_used_up(struct process *p, int64_t now)
+/* Why it is; NULL: it is not. One that has done nothing is not weighed: the next one would be as
+ * large. */
+static const char *is_used_up(struct process *p, int64_t now)
 {
     const struct handler_recycle *r = &p->launch.plan->handler->recycle;
     int64_t *weigh_at = &p->launch.plan->kept.weigh_at;
 
-    if (p->kept.done >= r->tasks || now >= p->kept.age_at)
-        return true;
+    if (p->kept.done >= r->tasks)
+        return "tasks";
+    if (now >= p->kept.age_at)
+        return "age";
     if (!r->memory || !p->kept.done || now < *weigh_at)
-        return false;
+        return NULL;
     *weigh_at = now + WEIGH_MS;
-    return session_memory(p->pid) > r->memory;
+    return session_memory(p->pid) > r->memory ? "memory" : NULL;
 }
 
 static void be_idle(struct process *p, int64_t now)
 {
     struct plan_kept *k = &p->launch.plan->kept;
+    const char *why;
 
     if (p->kept.left || p->stop != PROCESS_RUNS)
         return;
-    if (is_used_up(p, now)) {
-        retire(p, now);
+    if ((why = is_used_up(p, now))) {
+        retire(p, now, why);
         return;
     }
     p->kept.idle = true;
@@ -207,7 +221,7 @@ void keep_done(struct process *p, int64_t now)
 void keep_watch(struct process *p, int64_t now)
 {
     if (p->kept.idle && now >= p->until_at)
-        retire(p, now);
+        retire(p, now, now >= p->kept.age_at ? "age" : NULL);
 }
 
 static void become_ready(struct process *p)
@@ -231,7 +245,7 @@ struct process *keep_take(struct plan *plan, int64_t now)
                      plan->handler->name, NULL,
                      "handler=%s pid=%d error=\"a file of restart_on has changed since its start\"",
                      log_quote(plan->handler->name), (int)p->pid);
-        retire(p, now);
+        retire(p, now, "restart_on");
     }
     return p;
 }
@@ -405,6 +419,7 @@ void keep_ended(struct process *p, int status)
                 : p->job && p->job->open ? " before it answered"
                                          : "",
                 &e);
+    note_replaced(plan, e.text);
     if (!p->kept.ready || (!p->kept.done && ++plan->kept.ends == ENDS_MOST))
         keep_refuse(plan, e.text);
     if (!p->job || (p->job->open && keep_unread(p)))
@@ -416,4 +431,33 @@ void keep_ended(struct process *p, int status)
         free(p->fault);
         p->fault = mem_strdup(e.text);
     }
+}
+
+bool keep_tell(struct table *t, const struct jobs *jobs, struct proto_out *out)
+{
+    bool live = false;
+
+    for (size_t i = 0; i < t->handlers->count; i++) {
+        const struct plan *plan = &t->plans[i];
+        const struct plan_kept *k = &plan->kept;
+        BUF_LOCAL struct buf text = BUF_INIT;
+        int busy = 0, idle = 0;
+        int64_t memory = 0;
+
+        if (!k->live && !k->replaced)
+            continue;
+        for (size_t n = 0; n < jobs->running_count; n++) {
+            const struct process *p = jobs->running[n];
+            if (p->launch.plan != plan || !p->pid)
+                continue;
+            busy += !!p->job;
+            idle += p->kept.idle;
+            memory += session_memory(p->pid);
+        }
+        buf_printf(&text, HANDLERS_KEPT "%s%s", busy, idle, (int)(memory >> 20), k->replaced,
+                   k->last ? ", last for: " : "", k->last ? k->last : "");
+        message_put(out, &(struct message){.type = MESSAGE_KEPT, .kept = {(uint32_t)i, text.data}});
+        live |= k->live != 0;
+    }
+    return live;
 }

@@ -9,6 +9,7 @@
 #ifndef DQ_RUNNER_KEEP_H
 #define DQ_RUNNER_KEEP_H
 
+#include "runner/jobs.h"
 #include "runner/process.h"
 
 #include <stdbool.h>
@@ -55,5 +56,8 @@ void keep_watch(struct process *p, int64_t now);
 bool keep_unread(const struct process *p);
 /* It has ended with this wait status, or could not be started (-1), and is about to be freed. */
 void keep_ended(struct process *p, int status);
+/* Reports how many each handler of the table has, what they weigh, and why one was replaced last.
+ * False: it has none. Looks at all processes of the host. */
+bool keep_tell(struct table *t, const struct jobs *jobs, struct proto_out *out);
 
 #endif

@@ -199,6 +199,14 @@ static void code_reloaded(struct codec *c, struct message_reloaded *m)
     code_text(c, &m->error, ERROR_MAX);
 }
 
+static void code_kept(struct codec *c, struct message_kept *m)
+{
+    code_u32(c, &m->handler);
+    code_text(c, &m->text, ERROR_MAX);
+    if (!m->text)
+        c->in->bad = true;
+}
+
 /* ---- all of them */
 
 /* clang-format off */
@@ -216,7 +224,8 @@ static void code_reloaded(struct codec *c, struct message_reloaded *m)
     X(RESULT, code_result(c, &m->result))       \
     X(RETURNED, code_returned(c, &m->returned)) \
     X(RELOADED, code_reloaded(c, &m->reloaded)) \
-    X(PONG, code_u64(c, &m->pong.n))
+    X(PONG, code_u64(c, &m->pong.n))            \
+    X(KEPT, code_kept(c, &m->kept))
 /* clang-format on */
 #define CODE_CASE(NAME, statement)                                                                 \
     case MESSAGE_##NAME:                                                                           \
@@ -279,5 +288,5 @@ int message_get_order(struct proto_in *in, struct message *ret)
 
 int message_get_report(struct proto_in *in, struct message *ret)
 {
-    return get(in, MESSAGE_STARTED, MESSAGE_PONG, ret);
+    return get(in, MESSAGE_STARTED, MESSAGE_KEPT, ret);
 }

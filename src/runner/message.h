@@ -40,6 +40,7 @@ enum message_type {
     MESSAGE_RETURNED,
     MESSAGE_RELOADED,
     MESSAGE_PONG,
+    MESSAGE_KEPT,
     MESSAGE_GONE, /* is never sent: link_next returns it when the runner has died */
 };
 
@@ -168,6 +169,12 @@ struct message_pong {
     uint64_t n; /* that of the PING */
 };
 
+/* What becomes of the processes of a handler that stay. */
+struct message_kept {
+    uint32_t handler; /* of the table that is in use */
+    const char *text; /* HANDLERS_KEPT, and why one was replaced last; not NULL */
+};
+
 struct message {
     enum message_type type;
     uint32_t number; /* of the job that it is about, chosen by the poller; else 0 */
@@ -186,6 +193,7 @@ struct message {
         struct message_returned returned;
         struct message_reloaded reloaded;
         struct message_pong pong;
+        struct message_kept kept;
     };
 };
 

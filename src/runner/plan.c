@@ -240,6 +240,7 @@ void table_free(struct table *t)
     for (size_t i = 0; i < t->handlers->count; i++) {
         free(t->plans[i].words);
         free(t->plans[i].kept.why);
+        free(t->plans[i].kept.last);
         setup_free(t->plans[i].setup);
     }
     free(t->plans);

@@ -30,11 +30,13 @@ struct process;
 /* The processes of a handler that stay: see keep.h. */
 struct plan_kept {
     struct process *idle;
-    int live;     /* those that are not retired, starting ones too */
-    int starting; /* not ready yet */
+    int live;         /* those that are not retired, starting ones too */
+    int starting;     /* not ready yet */
     int ends;         /* in a row, of processes that have answered nothing */
     int64_t weigh_at; /* not before */
-    char *why; /* jobs cannot be started now: the reason; NULL: they can */
+    int replaced;
+    char *last; /* why it was; NULL: none was */
+    char *why;  /* jobs cannot be started now: the reason; NULL: they can */
     int64_t why_at;
 };
 

@@ -115,6 +115,7 @@ static int tick(struct runner *r)
         return WAIT_LEFT;
     set_timer(r, early_us);
     crew_sweep(&r->crew);
+    crew_tell(&r->crew, r->tables);
     log_catch_up();
     if (r->orphaned)
         proto_out_done(&r->out);

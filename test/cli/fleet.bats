@@ -141,7 +141,7 @@ YAML
     cat "$BATS_TEST_TMPDIR/out"
     grep -qF $'\tb\t8\t3\t1\t10\t60000\tb\t2\t'"$DQ_HANDLERS"$'\tb\\nmail*\t' "$BATS_TEST_TMPDIR/out"
     grep -qE $'\tmail\\.\\*\t8\t\t50\t10\t5000\t\t3\t' "$BATS_TEST_TMPDIR/out"
-    [[ $(dq pollers -v | sed -n 1p) == HOST*'PID'*'HANDLER'*'RESTING  LINE' ]]
+    [[ $(dq pollers -v | sed -n 1p) == HOST*'PID'*'HANDLER'*'RESTING  KEPT  LINE' ]]
     dqd_stop
     [ "$(dq pollers -v -o json)" = '[]' ]
 }

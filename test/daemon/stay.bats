@@ -119,3 +119,24 @@ END
     run dqd --check-config
     [ "$status" = 0 ] && [[ $output == *'restart_on /nowhere/REVISION: no such file'* ]] || { echo "$output"; false; }
 }
+
+@test 'dq pollers -v says how many stay, and why one was replaced' {
+    write_handlers <<'END'
+handlers:
+  "t*":
+    keep: 2
+    retry: never
+    run: |
+      echo '{"ready":true}' >&3
+      while read -r line; do
+        case $line in *die*) echo no memory; exit 3;; esac
+        id=${line#*:}; echo "{\"id\":${id%%,*},\"result\":\"done\"}" >&3
+      done
+END
+    kept() { dq pollers -v -o json | grep -q "\"kept\":\"$1"; }
+    dqd_start --resident
+    dq add tt
+    wait_until kept '0 busy, 1 idle, [0-9]* MB, 0 replaced\"'
+    dq add tt die
+    wait_until kept '0 busy, 0 idle, 0 MB, 1 replaced, last for: exit status 3 before it answered: no memory'
+}

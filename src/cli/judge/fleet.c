@@ -193,7 +193,7 @@ const struct handler_rest *fleet_rest(const struct fleet *f, const struct poller
     for (size_t i = 0; dqd->alive && i < f->rest_count; i++) {
         const struct handler_rest *r = &f->rests[i];
         if (memcmp(r->token, dqd->token, sizeof r->token) == 0 && strcmp(r->tag, tag) == 0 &&
-            (r->for_ms > 0 || dqd->next_pass_at != TASK_TIME_NONE))
+            r->reason != HANDLER_KEPT && (r->for_ms > 0 || dqd->next_pass_at != TASK_TIME_NONE))
             return r;
     }
     return NULL;

@@ -10,6 +10,7 @@
 
 #include <inttypes.h>
 #include <stdio.h>
+#include <string.h>
 
 #define POLLER ((const struct poller_info *)row)
 
@@ -68,6 +69,16 @@ OUT_GETTER(resting)
     }
 }
 
+OUT_GETTER(kept)
+{
+    const struct fleet *f = SERVED->fleet;
+    for (size_t i = 0; SERVED->of && i < f->rest_count; i++)
+        if (f->rests[i].reason == HANDLER_KEPT &&
+            memcmp(f->rests[i].token, SERVED->dqd.token, TASK_TOKEN_SIZE) == 0 &&
+            strcmp(f->rests[i].tag, SERVED->of->pattern) == 0)
+            cell_set_text(ret, f->rests[i].error);
+}
+
 /* clang-format off */
 #define SERVED_FIELD(name, type, field, max) OUT_FIELD(served, name, type, field, max)
 static const struct column served_columns[] = {
@@ -85,11 +96,12 @@ static const struct column served_columns[] = {
     SERVED_FIELD("handlers_file", TEXT, dqd.handlers_file, COLUMN_NARROW),
     SERVED_FIELD("tags", TEXT, dqd.tags, COLUMN_NARROW), /* of --tag, for all its handlers */
     SERVED_FIELD("digest", CHARS, digest, 0),
+    OUT_GET("kept", TEXT, COLUMN_NARROW, get_kept),
 };
 /* clang-format on */
 static const struct out_table *const served_table = OUT_OF(
     served_columns,
-    "host,pid,alive,handler,max_running,global_max_running,batch,max_attempts,timeout,resting,line",
+    "host,pid,alive,handler,max_running,global_max_running,batch,max_attempts,timeout,resting,kept,line",
     "max_attempts,batch,timeout,global_max_running,line");
 
 static void note_none(struct cmd_context *c, size_t count)

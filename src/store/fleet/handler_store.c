@@ -194,7 +194,7 @@ int handler_store_list_rests(struct db *db, struct handler_rest **ret, size_t *r
                         "FROM dq_rest ORDER BY token, tag LIMIT " TEXT_OF(HANDLER_RESTS_MOST));
 
     for (size_t i = 0; rc == 0 && i < *ret_count; i++)
-        (*ret)[i].reason = (int)MIN((unsigned)(*ret)[i].reason, (unsigned)HANDLER_SLOW);
+        (*ret)[i].reason = (int)MIN((unsigned)(*ret)[i].reason, (unsigned)HANDLER_KEPT);
     return rc;
 }
 
