@@ -225,6 +225,21 @@ refused()
     [ "$(dq events -o json | jq -r '.[-1].event')" = 'schedule apply' ]
 }
 
+@test 'of two that apply files of one owner at once, the last one decides about all' {
+    for i in {1..5}; do echo "a$i t --every 1h"; done >a
+    for i in {1..5}; do echo "b$i t --every 1h"; done >b
+    apply() { dq -q schedule apply "$1" --owner x --prune >"$1.out"; }
+    for _ in {1..8}; do
+        sql 'DELETE FROM dq_schedule'
+        apply a & a=$!
+        apply b & b=$!
+        wait "$a"
+        wait "$b"
+        export_ | sed 's/ --zone.*//' >both
+        cmp both a || cmp both b
+    done
+}
+
 @test 'check --schedules is critical for a run that failed or did not happen, and for a tag that nobody serves' {
     fake_dqd t
     set_ a t --every 1m

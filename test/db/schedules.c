@@ -6,6 +6,8 @@
 
 #include <inttypes.h>
 #include <limits.h>
+#include <pthread.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
 
@@ -35,7 +37,7 @@ static struct schedule_change change(const struct schedule *set, const char *nam
     size_t bad;
 
     run(db, "DELETE FROM dq_event");
-    ok(schedule_store_change(db, &c, 1, &act, &bad, &err));
+    ok(schedule_store_change(db, &c, 1, NULL, &act, &bad, &err));
     assert_true(bad == SIZE_MAX);
     schedule_store_change_done(&c, 1);
     schedule_row_done(&found);
@@ -121,13 +123,13 @@ static void several_changes_are_made_together_or_not_at_all(void **state)
     (void)state;
 
     change(&a, NULL);
-    assert_int_equal(schedule_store_change(db, all, 3, &act, &bad, &err), ERR_DATA);
+    assert_int_equal(schedule_store_change(db, all, 3, NULL, &act, &bad, &err), ERR_DATA);
     assert_int_equal(bad, 2);
     assert_non_null(strstr(err.text, "schedule c: "));
     assert_int_equal(number(db, "SELECT COUNT(*) FROM dq_schedule WHERE name = 'a'"), 1);
     c.expression = hourly;
     run(db, "DELETE FROM dq_event");
-    ok(schedule_store_change(db, all, 3, &act, &bad, &err));
+    ok(schedule_store_change(db, all, 3, NULL, &act, &bad, &err));
     assert_true(all[0].existed && !all[1].existed);
     assert_string_equal(all[0].old.name, "a");
     schedule_store_change_done(all, 3);
@@ -145,9 +147,64 @@ static void several_changes_are_made_together_or_not_at_all(void **state)
     assert_non_null(list[0].body);
     schedule_row_free(list, count);
     all[1].only_new = true;
-    assert_int_equal(schedule_store_change(db, all + 1, 2, &act, &bad, &err), ERR_DUPLICATE);
+    assert_int_equal(schedule_store_change(db, all + 1, 2, NULL, &act, &bad, &err), ERR_DUPLICATE);
     assert_int_equal(bad, 0);
     schedule_store_change_done(all, 3);
+}
+
+struct setter {
+    struct db *d;
+    struct schedule set[4];
+    int rc;
+    pthread_barrier_t *start;
+};
+
+static void *set_all(void *arg)
+{
+    struct setter *s = arg;
+    struct schedule_change all[4] = {
+        {.set = &s->set[0]}, {.set = &s->set[1]}, {.set = &s->set[2]}, {.set = &s->set[3]}};
+    struct err why;
+    size_t bad;
+
+    pthread_barrier_wait(s->start);
+    s->rc = ERR_TRANSIENT; /* a verb repeats it, too */
+    for (int tries = 0; s->rc == ERR_TRANSIENT && tries < 50; tries++)
+        s->rc = schedule_store_change(s->d, all, 4, NULL, &act, &bad, &why);
+    if (s->rc < 0)
+        fprintf(stderr, "# %s\n", why.text);
+    schedule_store_change_done(all, 4);
+    return NULL;
+}
+
+/* In two orders, so that they deadlock. */
+static void two_that_set_the_same_schedules_at_once_both_do_it_wholly(void **state)
+{
+    char names[][2] = {"a", "b", "c", "d"}, hourly[] = "1h", one[] = "one", two[] = "two";
+    struct setter setters[2] = {{.d = db}, {.d = harness_db()}};
+    pthread_t threads[2];
+    pthread_barrier_t start;
+    (void)state;
+
+    pthread_barrier_init(&start, NULL, 2);
+    for (int i = 0; i < 8; i++) {
+        struct schedule *set = &setters[i / 4].set[i % 4];
+
+        *set = every(names[i < 4 ? i : 7 - i], hourly);
+        set->tag = i < 4 ? one : two;
+        setters[i / 4].start = &start;
+    }
+    for (int round = 0; round < 20; round++) {
+        run(db, "DELETE FROM dq_schedule WHERE %d", round % 2);
+        for (int i = 0; i < 2; i++)
+            assert_int_equal(pthread_create(&threads[i], NULL, set_all, &setters[i]), 0);
+        for (int i = 0; i < 2; i++)
+            pthread_join(threads[i], NULL);
+        assert_true(setters[0].rc == 0 && setters[1].rc == 0);
+        assert_int_equal(number(db, "SELECT COUNT(DISTINCT tag) * 10 + COUNT(*) FROM dq_schedule"), 14);
+    }
+    pthread_barrier_destroy(&start);
+    db_free(setters[1].d);
 }
 
 static void the_slots_of_a_pause_are_not_caught_up(void **state)
@@ -263,6 +320,7 @@ int main(void)
         cmocka_unit_test_setup(a_schedule_is_set_and_says_what_has_changed, harness_setup),
         cmocka_unit_test_setup(a_slot_that_was_decided_does_not_come_again, harness_setup),
         cmocka_unit_test_setup(several_changes_are_made_together_or_not_at_all, harness_setup),
+        cmocka_unit_test_setup(two_that_set_the_same_schedules_at_once_both_do_it_wholly, harness_setup),
         cmocka_unit_test_setup(the_slots_of_a_pause_are_not_caught_up, harness_setup),
         cmocka_unit_test_setup(a_schedule_is_run_by_hand, harness_setup),
         cmocka_unit_test_setup(slots_are_run_again, harness_setup),

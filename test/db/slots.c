@@ -269,7 +269,7 @@ static void the_newest_time_zones_count(void **state)
     make_zones("2020a", "Asia/Shanghai");
     make_zones("2020b", "Asia/Tokyo");
     use_zones("2020a");
-    ok(schedule_store_change(db, &change, 1, &act, &bad, &err));
+    ok(schedule_store_change(db, &change, 1, NULL, &act, &bad, &err));
     one("dq_schedule WHERE HOUR(next_slot) = 4 AND zone_version = '2020a'");
     ok(slot_store_renew(db, &more, &err));
     one("dq_schedule WHERE version = 1");

@@ -17,7 +17,7 @@ static int delete_one(struct db *db, const char *name, const struct event_act *a
 {
     struct schedule_change change = {.name = name};
     size_t bad;
-    int rc = schedule_store_change(db, &change, 1, act, &bad, err);
+    int rc = schedule_store_change(db, &change, 1, NULL, act, &bad, err);
     if (rc == 0 && !change.existed)
         rc = err_set(err, ERR_NOT_FOUND, "schedule %s does not exist", name);
     schedule_store_change_done(&change, 1);

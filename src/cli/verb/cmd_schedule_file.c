@@ -17,6 +17,7 @@
 #include <string.h>
 
 #define LINE_MOST ((uint64_t)1 << 20)
+#define APPLY_TRIES 5 /* another apply of the same owner may run at the same time */
 
 struct apply_values {
     const char *owner;
@@ -117,7 +118,16 @@ static int plan(struct cmd_context *c, const struct apply_values *v, const struc
     return 0;
 }
 
-static int make(struct cmd_context *c, const struct file *f, struct changes *all, struct err *err)
+static void changes_done(struct changes *all)
+{
+    schedule_store_change_done(all->items, all->count);
+    free(all->items);
+    schedule_row_free(all->stored, all->stored_count);
+    *all = (struct changes){0};
+}
+
+static int make(struct cmd_context *c, const struct file *f, const char *all_of,
+                struct changes *all, struct err *err)
 {
     struct act act;
     size_t bad;
@@ -127,7 +137,7 @@ static int make(struct cmd_context *c, const struct file *f, struct changes *all
     do {
         for (size_t i = 0; i < all->count; i++)
             all->items[i].existed = false;
-        rc = schedule_store_change(c->db, all->items, all->count, &act.event, &bad, err);
+        rc = schedule_store_change(c->db, all->items, all->count, all_of, &act.event, &bad, err);
     } while (cmd_again(rc, &tries));
     act_done(&act);
     if (rc == ERR_DATA && bad < f->count)
@@ -179,10 +189,15 @@ static int run_apply(struct cmd_context *c, const void *values, struct err *err)
     struct changes all = {0};
     size_t changed = 0;
     int rc = read_file(c, c->operands[0], v->owner, &f, err);
-    if (rc == 0)
+    for (int tries = 0; rc == 0; tries++) {
         rc = plan(c, v, &f, &all, err);
-    if (rc == 0 && !v->dry_run)
-        rc = make(c, &f, &all, err);
+        if (rc == 0 && !v->dry_run)
+            rc = make(c, &f, v->prune ? v->owner : NULL, &all, err);
+        if (rc != ERR_STATE || tries == APPLY_TRIES)
+            break;
+        changes_done(&all);
+        rc = 0;
+    }
     if (rc == 0)
         rc = report(c, &all, &changed, err);
     if (rc == 0 && changed && !v->dry_run)
@@ -190,9 +205,7 @@ static int run_apply(struct cmd_context *c, const void *values, struct err *err)
     if (rc == 0)
         cmd_note(c, "%s: %zu schedule%s, %zu change%s%s", f.name, f.count, f.count == 1 ? "" : "s",
                  changed, changed == 1 ? "" : "s", v->dry_run ? "; nothing was written" : "");
-    schedule_store_change_done(all.items, all.count);
-    free(all.items);
-    schedule_row_free(all.stored, all.stored_count);
+    changes_done(&all);
     schedule_row_free(f.rows, f.count);
     free(f.lines);
     return rc;

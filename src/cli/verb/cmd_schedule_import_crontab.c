@@ -219,7 +219,7 @@ static int store(struct import *im, struct err *err)
     act_init(&act, im->c, NULL, 0);
     act_about(&act, im->c->operands[0]);
     do
-        rc = schedule_store_change(im->c->db, changes, im->count, &act.event, &bad, err);
+        rc = schedule_store_change(im->c->db, changes, im->count, NULL, &act.event, &bad, err);
     while (cmd_again(rc, &tries));
     act_done(&act);
     schedule_store_change_done(changes, im->count);

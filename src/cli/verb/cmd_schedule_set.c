@@ -61,7 +61,7 @@ static int set(struct cmd_context *c, struct schedule_change *change, struct err
     act_about(&act, change->set->name);
     act.event.tag = change->set->tag;
     do
-        rc = schedule_store_change(c->db, change, 1, &act.event, &bad, err);
+        rc = schedule_store_change(c->db, change, 1, NULL, &act.event, &bad, err);
     while (cmd_again(rc, &tries));
     act_done(&act);
     return rc;

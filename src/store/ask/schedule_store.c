@@ -166,6 +166,8 @@ static int change_one(struct db *db, struct schedule_change *c, const char *acto
         rc = err_set(err, ERR_DUPLICATE, "it exists already");
     else
         rc = c->set ? set_one(db, c, actor, now_at, err) : delete_one(db, c, err);
+    if (rc == ERR_DUPLICATE && !c->only_new) /* another session has just added it */
+        rc = err->code = ERR_TRANSIENT;
     return rc < 0 ? err_prefix(err, "schedule %s", name) : 0;
 }
 
@@ -177,8 +179,26 @@ void schedule_store_change_done(struct schedule_change *changes, size_t count)
     }
 }
 
+/* Whether another session has given the owner a schedule: an insertion that is not committed is
+ * waited for. */
+static int check_all_of(struct db *db, const char *owner, const struct schedule_change *changes,
+                        size_t count, struct err *err)
+{
+    uint64_t has = 0, sets = 0;
+
+    for (size_t i = 0; i < count; i++)
+        sets += changes[i].set ? 1 : 0;
+    int rc =
+        sql_first(db, COLUMNS_ONE, sql_take_u64, &has, err,
+                  "SELECT COUNT(*) FROM dq_schedule WHERE owner = ? FOR UPDATE", SQL_TEXT(owner));
+    return rc < 0        ? rc
+           : has == sets ? 0
+                         : err_set(err, ERR_STATE, "the schedules of %s have just changed", owner);
+}
+
 static int change_all(struct db *db, struct schedule_change *changes, size_t count,
-                      const struct event_act *act, size_t *ret_bad, struct err *err)
+                      const char *all_of, const struct event_act *act, size_t *ret_bad,
+                      struct err *err)
 {
     unsigned changed = 0;
     int64_t now_at = 0;
@@ -193,6 +213,8 @@ static int change_all(struct db *db, struct schedule_change *changes, size_t cou
         if (rc == ERR_DATA || rc == ERR_DUPLICATE)
             *ret_bad = i;
     }
+    if (rc == 0 && all_of)
+        rc = check_all_of(db, all_of, changes, count, err);
     if (rc == 0 && changed)
         rc = event_store_add(db, act, NULL, 0, err);
     const bool sent = rc == 0;
@@ -204,14 +226,15 @@ static int change_all(struct db *db, struct schedule_change *changes, size_t cou
 }
 
 int schedule_store_change(struct db *db, struct schedule_change *changes, size_t count,
-                          const struct event_act *act, size_t *ret_bad, struct err *err)
+                          const char *all_of, const struct event_act *act, size_t *ret_bad,
+                          struct err *err)
 {
     int rc = ERR_TRANSIENT;
 
     for (int tries = 0; rc == ERR_TRANSIENT && tries < CHANGE_TRIES; tries++) {
         schedule_store_change_done(changes, count);
         *ret_bad = SIZE_MAX;
-        rc = change_all(db, changes, count, act, ret_bad, err);
+        rc = change_all(db, changes, count, all_of, act, ret_bad, err);
     }
     return rc;
 }

@@ -41,10 +41,12 @@ struct schedule_change {
  * ERR_DATA: the timetable of one is wrong, *ret_bad is its index (else SIZE_MAX). The slots of a
  * new one, and of one whose timing changes, begin behind now and behind what has been decided; a
  * gap begins now. Others keep theirs, and a pause stays. Tasks that a deleted one has added stay,
- * and so do its slots. ERR_LOST: it is not known whether that was stored; repeating it is safe. */
+ * and so do its slots. all_of: an owner that is to have no schedules but those that are set here,
+ * ERR_STATE: it has got others meanwhile; or NULL. ERR_LOST: it is not known whether that was
+ * stored; repeating it is safe. */
 int schedule_store_change(struct db *db, struct schedule_change *changes, size_t count,
-                          const struct event_act *act, size_t *ret_bad, struct err *err)
-    __attribute__((warn_unused_result));
+                          const char *all_of, const struct event_act *act, size_t *ret_bad,
+                          struct err *err) __attribute__((warn_unused_result));
 void schedule_store_change_done(struct schedule_change *changes, size_t count); /* frees the old */
 
 /* Pauses it: its slots are skipped from now on, until it is resumed, which pause false does: the
