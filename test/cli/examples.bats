@@ -27,6 +27,7 @@ doc/dq.1: * * * * * dq dq stats                     | page
 doc/dq.1: location /dq/ {                           | -- a part of the settings of nginx
 doc/dq.1: # printf                                  | -- changes files of the system
 doc/dqd.8: * * * * * dq dqd --for 55s               | cron
+doc/dq-schedule.1: dq schedule import-crontab my.c  | test/daemon/schedule_move.bats
 doc/dqd.8: dqd --check-config && systemctl reload   | reload
 doc/dqd.8: dqd --tag                                | debug
 doc/dqd.8: podman build --format docker             | test/packages/engine

@@ -1,45 +1,10 @@
 #!/usr/bin/env bats
-# The server's clock is set while dqd works. libfaketime moves it: $DQ_SANDBOX/server/clock has the offset.
+# The server's clock is set while dqd works.
 
 load ../lib/sandbox
 
-setup_file()
-{
-    local library program
-    library=$(echo /usr/lib/*/faketime/libfaketimeMT.so.1)
-    DIR=$(mktemp -d /var/tmp/dq-clock.XXXXXX) # where the server's account can execute it
-    export DIR
-    program=$DIR/mariadbd
-    cat >"$program" <<END
-#!/bin/sh
-echo +0 >clock
-export FAKETIME_TIMESTAMP_FILE="\$PWD/clock" FAKETIME_NO_CACHE=1 FAKETIME_DONT_RESET=1 DONT_FAKE_MONOTONIC=1
-export FAKETIME_DONT_FAKE_MONOTONIC=1 LD_PRELOAD=$library
-exec $(PATH=$PATH:/usr/sbin command -v mariadbd) "\$@"
-END
-    chmod 755 "$DIR" "$program"
-    PATH=$DIR:$PATH sandbox_start
-}
-
-teardown_file()
-{
-    sandbox_destroy
-    rm -rf "$DIR"
-}
-
+. "$DQ_TOP/test/lib/clock.bash"
 setup() { sandbox_clear; }
-
-# set_clock OFFSET: a file that is replaced is read by the server's next look at the clock.
-set_clock()
-{
-    local before clock
-    before=$(sql 'SELECT UTC_TIMESTAMP(3) + INTERVAL 30 MINUTE') clock=$(readlink -f "$DQ_SANDBOX/server")/clock
-    echo "$1" >"$clock.new"
-    chmod 644 "$clock.new"
-    mv "$clock.new" "$clock"
-    later() { [ "$(sql "SELECT UTC_TIMESTAMP(3) > '$before'")" = 1 ]; }
-    wait_until later
-}
 
 @test "if the server's clock is set ahead, tasks are not taken from an owner that lives, but from a dead one" {
     write_handlers <<END
