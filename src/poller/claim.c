@@ -5,6 +5,7 @@
 #include "poller/claim.h"
 
 #include "base/log.h"
+#include "base/log_fold.h"
 #include "base/mem.h"
 #include "base/text.h"
 #include "base/when.h"
@@ -225,6 +226,9 @@ static void claim_worked(struct claims *claims, struct tag_state *t, struct task
     c.again = saw->guarded && !t->guarded && !won->count;
     t->guarded = saw->guarded;
     t->probing = saw->probing;
+    if (saw->set_back)
+        log_fold(when_steady_us(), LOG_WARN, "the server's clock was set back: a rate begins anew",
+                 t->name, NULL, "tag=%s", log_quote(t->name));
     look_claimed(claims->look, &t->look, &c, when_steady_us());
     care_slow(t);
 }

@@ -79,6 +79,7 @@ struct claim_seen {
     bool guarded;     /* as in struct claim_ask, for the next claim */
     bool paced;       /* by a rate, hours or a breaker: claim no more than can start at once */
     bool probing;     /* its breaker is not closed */
+    bool set_back;    /* the clock was, since starts of its rate were reserved: see rate.h */
     size_t left;      /* of these: would have needed a process, or bytes of bodies, too many */
     /* If `next` was set and our share had fewer candidates than the limit: when the first task of
      * our share that is not due yet becomes due. TASK_TIME_NONE: there is none, or the tag is

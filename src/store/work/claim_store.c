@@ -197,6 +197,8 @@ static void see_limit(const struct claim_ask *ask, const struct limit_row *row,
                         : a->again_at;
     saw->guarded = row->is_strict;
     saw->probing = row->limit.breaker > 0;
+    saw->set_back |= row->limit.rate.count &&
+                     rate_set_back(&row->limit.rate, row->limit.next_us, row->now_at * 1000);
     saw->paced = row->limit.rate.count || row->limit.hours || row->limit.breaker;
 }
 

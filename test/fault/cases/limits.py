@@ -85,8 +85,7 @@ def limit_clock(t):
     t.handlers({"a": {"limit": "shared"}})
     t.dq("limit", "shared", "--rate", f"{RATE}/s", "--burst", str(BURST), "--running", str(RUNNING))
     t.add(8 * RATE, "a", words="ms=5")
-    t.dqd()
-    t.dqd()
+    dqds = [t.dqd(), t.dqd()]
     for by in ("+", "-"):
         begun = t.count("status = 1")
         t.wait(lambda begun=begun: t.count("status = 1") > begun + RATE, "tasks are done")
@@ -94,6 +93,7 @@ def limit_clock(t):
         t.sql(f"UPDATE dq_limit SET next_at = next_at {by} INTERVAL 1 HOUR")
     t.wait_finished(30)
     Oracle(t).no_repeats()
+    t.expect(any("the server's clock was set back" in d.log() for d in dqds), "it is logged")
     # a jump ahead earns one burst more
     within_rate(t, "reserved starts", claims(t), 0.5 * t.slowness() + BURST / RATE)
 
