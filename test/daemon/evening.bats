@@ -4,7 +4,11 @@
 
 load ../lib/sandbox
 setup() { sandbox_clear; cd "$BATS_TEST_TMPDIR"; }
-teardown() { dqd_reap; }
+teardown()
+{
+    [ -z "${other_pid:-}" ] || kill "$other_pid"
+    dqd_reap
+}
 
 # a call never finds it empty
 mode() { echo "$1" >mode.new && mv mode.new mode; }
@@ -96,6 +100,5 @@ END
     [ "$(sort -n printed | tail -n 1)" -lt $((close * 1000 + 500)) ]
     [ "$(wc -l <printed)" -gt 20 ]
     merely_waits
-    kill "$other_pid"
 }
 after_hours() { [ "$(date +%s)" -gt $((close + 1)) ]; }
