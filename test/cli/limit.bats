@@ -139,3 +139,16 @@ refused_sql()
     try dq limit --export --clear
     [ "$rc" -eq 64 ]
 }
+
+@test 'dq forecast names limits that are closed or held, and until when' {
+    from=$(date -u -d '+2 hours' +%H:00)
+    dq -q limit night --hours "$from-$(date -u -d '+3 hours' +%H:00) UTC"
+    dq -q limit open --running 3
+    sql "UPDATE dq_limit SET held_until = UTC_TIMESTAMP(3) + INTERVAL 90 SECOND, hold_reason = 'HTTP 429' WHERE name = 'open'"
+    try dq forecast
+    [[ $err == *"limit night: closed until "*" $from "*": what is due before starts then"* ]]
+    [[ $err == *"limit open: held for 1m"*": HTTP 429: what is due before starts then"* ]]
+    sql 'DELETE FROM dq_limit'
+    try dq forecast
+    [ -z "$err" ]
+}

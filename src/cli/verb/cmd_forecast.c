@@ -1,6 +1,7 @@
 /*
  * cmd_forecast.c - dq forecast: how much is going to be due when.
  */
+#include "cli/judge/fleet.h"
 #include "cli/line/verbs.h"
 #include "cli/show/spark.h"
 
@@ -14,6 +15,7 @@
 
 #define DEFAULT_HOURS 24
 #define STEPS_MOST 1500
+#define NAMED 5 /* limits */
 
 static const char *const by_names[] = {"minute", "hour", NULL};
 static const int64_t by_ms[] = {WHEN_MINUTE, WHEN_HOUR};
@@ -96,6 +98,27 @@ static int put(const struct cmd_context *c, const struct forecast *f, int64_t st
     return out_end(out, 0);
 }
 
+/* Tasks are counted when they are due. Some of them start later than that. */
+static void note_limits(struct cmd_context *c, int64_t now_at)
+{
+    LOCAL_BY(fleet_done) struct fleet fleet = {0};
+    struct err ignored;
+    size_t named = 0;
+
+    if (fleet_load(c->db, &fleet, &ignored) < 0)
+        return;
+    for (size_t i = 0; i < fleet.limit_count && named < NAMED; i++) {
+        BUF_LOCAL struct buf b = BUF_INIT;
+        struct limit l = fleet.limits[i].limit;
+        const struct limit_answer a = limit_ask(&l, 0, now_at, 0);
+
+        l.name = fleet.limits[i].name;
+        limit_put(&b, &l, &a, now_at);
+        if ((a.why == LIMIT_CLOSED || a.why == LIMIT_HELD) && ++named)
+            cmd_note(c, "%s: what is due before starts then", b.data);
+    }
+}
+
 static int run(struct cmd_context *c, const void *values, struct err *err)
 {
     const struct forecast_values *v = values;
@@ -115,7 +138,10 @@ static int run(struct cmd_context *c, const void *values, struct err *err)
     if (rc < 0)
         return rc;
     c->style.cell.now_at = f.now_at;
-    return put(c, &f, step_ms, err);
+    rc = put(c, &f, step_ms, err);
+    if (rc == 0)
+        note_limits(c, f.now_at);
+    return rc;
 }
 
 #define FIELD(name) offsetof(struct forecast_values, name)
