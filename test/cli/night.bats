@@ -84,6 +84,11 @@ rests()
         same HOST 'SELECT host FROM dq_task WHERE status = 3'"
     recipe 'dq list --status pending --due-before now --limit 1 --columns id,tag,late'
     same ID 'SELECT id FROM dq_task WHERE status = 0 ORDER BY expected_time, id LIMIT 1'
+    waiting() { recipe 'dq list --waiting'; }
+    wait_until eval "waiting && says ' missing.prog ' &&
+        same ID 'SELECT id FROM dq_task WHERE status = 0 AND expected_time <= UTC_TIMESTAMP(3)'"
+    says ' missing.prog .* rests: .*/opt/reports/bin/render'
+    says ' invoice.sent .* no dqd serves it$'
     failed='SELECT id FROM dq_task WHERE status = 2 AND finish_time > UTC_TIMESTAMP(3) - INTERVAL 2 HOUR'
     recipe 'dq list --status failed --finished-since 2h'
     same ID "$failed"
