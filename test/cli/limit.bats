@@ -144,7 +144,8 @@ refused_sql()
     from=$(date -u -d '+2 hours' +%H:00)
     dq -q limit night --hours "$from-$(date -u -d '+3 hours' +%H:00) UTC"
     dq -q limit open --running 3
-    sql "UPDATE dq_limit SET held_until = UTC_TIMESTAMP(3) + INTERVAL 90 SECOND, hold_reason = 'HTTP 429' WHERE name = 'open'"
+    sql "UPDATE dq_limit SET held_until = UTC_TIMESTAMP(3) + INTERVAL 90 SECOND, hold_reason = 'HTTP 429'
+         WHERE name = 'open'"
     try dq forecast
     [[ $err == *"limit night: closed until "*" $from "*": what is due before starts then"* ]]
     [[ $err == *"limit open: held for 1m"*": HTTP 429: what is due before starts then"* ]]
