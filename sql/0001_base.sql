@@ -81,6 +81,7 @@ CREATE TABLE IF NOT EXISTS dq_limit (
   rate_period bigint unsigned NULL COMMENT 'ms',
   burst int unsigned NULL COMMENT 'of these: at once',
   next_at datetime(6) NULL COMMENT 'when the next one may start if burst is 1',
+  rate_full tinyint unsigned NOT NULL DEFAULT 0 COMMENT '1: the last claim wanted more than the rate lets start',
   hours varchar(2000) CHARACTER SET utf8mb4 COLLATE utf8mb4_bin NULL COMMENT 'the windows in which tasks may start, one a line; NULL: always',
   reason varchar(255) CHARACTER SET utf8mb4 COLLATE utf8mb4_bin NULL COMMENT 'of these limits',
   actor varchar(255) CHARACTER SET utf8mb4 COLLATE utf8mb4_bin NULL COMMENT 'who set them',

@@ -62,11 +62,12 @@ int64_t limit_since(const struct limit *l, int64_t now_at)
     const struct limit_answer a = limit_ask(&idle, 0, now_at, 0);
     int64_t since_at = MAX(l->paused_until_at, l->held_until_at);
 
-    if (a.why != LIMIT_OPEN)
+    /* a rate that is not full refuses for moments; something else keeps them waiting */
+    if (a.why != LIMIT_OPEN && (a.why != LIMIT_RATE || l->rate_full))
         return a.again_at == INT64_MAX && a.why != LIMIT_PAUSED ? INT64_MIN : INT64_MAX;
     if (l->hours)
         since_at = MAX(since_at, hours_since(l->hours, now_at));
-    if (l->rate.count)
+    if (l->rate_full)
         since_at = MAX(since_at, rate_since(&l->rate, l->next_us, now_at * 1000) / 1000);
     return since_at;
 }

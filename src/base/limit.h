@@ -20,6 +20,7 @@ struct limit {
     int64_t paused_until_at; /* INT64_MAX: until resumed; TASK_TIME_NONE: not paused */
     const char *reason;      /* of the pause; NULL: none */
     struct rate rate;
+    bool rate_full;            /* the last claim wanted more than it lets start */
     int64_t next_us;           /* see rate.h: microseconds; INT64_MIN: none has started yet */
     const struct hours *hours; /* in which tasks may start; NULL: always */
     int64_t held_until_at;     /* TASK_TIME_NONE: not held */

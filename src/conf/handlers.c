@@ -157,11 +157,12 @@ bool handlers_share(const struct handlers *h, const char *limit)
     return false;
 }
 
-const struct handler_breaker *handlers_breaker(const struct handlers *h, const struct handler *own)
+const struct handler_breaker *handlers_breaker(const struct handlers *h, const struct handler *own,
+                                               const char *limit)
 {
-    for (size_t i = 0; !own->breaker.failures && own->limit && i < h->count; i++) {
+    for (size_t i = 0; !own->breaker.failures && i < h->count; i++) {
         const struct handler *item = &h->items[i];
-        if (item->breaker.failures && item->limit && !strcmp(item->limit, own->limit))
+        if (item->breaker.failures && item->limit && !strcmp(item->limit, limit))
             return &item->breaker;
     }
     return own->breaker.failures ? &own->breaker : NULL;

@@ -96,9 +96,10 @@ int handlers_match(const struct handlers *h, const char *tag);
 const char *handlers_limit(const struct handlers *h, const char *tag);
 /* Whether a handler has that `limit`: a tag of that name is not alone under it. */
 bool handlers_share(const struct handlers *h, const char *limit);
-/* The breaker of a handler's limit: its own, or that of another one with the same `limit`; NULL:
- * there is none. */
-const struct handler_breaker *handlers_breaker(const struct handlers *h, const struct handler *own);
+/* The breaker of a handler's limit: its own, or that of another one with this `limit`; NULL: there
+ * is none. */
+const struct handler_breaker *handlers_breaker(const struct handlers *h, const struct handler *own,
+                                               const char *limit);
 
 /* Each handler, from *at = 0 on, whose on_failed is a tag that no handler here serves; NULL: that
  * was all. */

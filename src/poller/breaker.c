@@ -14,7 +14,8 @@
 #include <string.h>
 #include <sys/param.h>
 
-#define ERROR_MOST 150 /* bytes of it, in the reason */
+#define ERROR_MOST 150    /* bytes of it, in the reason */
+#define LOCKED_US 5000000 /* until the next try, if another session has locked the limit */
 
 void breaker_init(struct breakers *b, const struct context *ctx, const struct minute *minute,
                   const struct tag_set *tags)
@@ -45,7 +46,7 @@ static struct breaker_watch *watch(struct breakers *b, const char *limit)
         if (!strcmp(b->items[i].limit, limit))
             return &b->items[i];
     MEM_ROOM(b->items, b->count, b->cap);
-    b->items[b->count] = (struct breaker_watch){.limit = mem_strdup(limit)};
+    b->items[b->count] = (struct breaker_watch){mem_strdup(limit), .judge_us = when_steady_us()};
     return &b->items[b->count++];
 }
 
@@ -59,10 +60,12 @@ void breaker_ended(struct breakers *b, const struct tag_state *t, const struct s
         return;
     const struct handlers *h = tags_table(b->tags)->handlers;
     const struct handler *own = tags_handler(b->tags, t);
-    const struct handler_breaker *when = handlers_breaker(h, own);
+    const char *limit = handlers_limit(h, t->name);
+    const struct handler_breaker *when = handlers_breaker(h, own, limit);
     if (!when && !t->probing)
         return;
-    struct breaker_watch *w = watch(b, handlers_limit(h, t->name));
+    struct breaker_watch *w = watch(b, limit);
+    w->judged = false;
     w->when = when ? *when : (struct handler_breaker){0};
     w->start_at = t->probing ? s->start_at : 0;
     free(w->error);
@@ -84,9 +87,6 @@ static int record(struct breakers *b, const struct breaker_watch *w, struct limi
     memcpy(act.token, random, sizeof act.token);
     change->start_at = w->start_at;
     int rc = limit_store_break(b->ctx->db, &act, change, err);
-    if (rc == ERR_LOCKED) /* by a claim, which takes a moment */
-        return err_set(err, ERR_TRANSIENT, "%s", err->text);
-
     if (rc > 0 && change->rest_ms)
         log_event(LOG_WARN, "the tasks of a limit fail, so it rests", "limit=%s error=%s",
                   log_quote(w->limit), log_quote(change->reason));
@@ -161,13 +161,37 @@ static int judge(struct breakers *b, const struct minute_answer *a, const struct
     return MIN(rc, 0);
 }
 
+/* Whether all counts are written, or those of before it was watched. */
+static bool is_counted(const struct breakers *b, const struct breaker_watch *w)
+{
+    return minute_next(b->minute) == NEVER_US || b->minute->flush_us > w->judge_us;
+}
+
 int64_t breaker_next(const struct breakers *b)
 {
+    int64_t next_us = b->count ? minute_next(b->minute) : NEVER_US;
+
     for (size_t i = 0; i < b->count; i++)
-        if (b->items[i].start_at)
-            return 0;
-    int64_t written_us = minute_next(b->minute);
-    return !b->count ? NEVER_US : written_us == NEVER_US ? 0 : written_us;
+        if (b->items[i].start_at || is_counted(b, &b->items[i]))
+            next_us = 0;
+    return MAX(next_us, b->not_before_us);
+}
+
+/* Of a limit whose tasks fail. If others have ended meanwhile, whose counts are not written yet, it
+ * is judged once more. */
+static int judge_item(struct breakers *b, const struct minute_answer *a, size_t at, struct err *err)
+{
+    struct breaker_watch *w = &b->items[at];
+    int rc = judge(b, a, w, err);
+
+    if (rc < 0)
+        return rc;
+    if (w->judged || minute_next(b->minute) == NEVER_US)
+        drop(b, at);
+    else
+        w->judge_us = b->minute->flush_us;
+    w->judged = true;
+    return 0;
 }
 
 int breaker_run(struct breakers *b, bool *ret_closed, struct err *err)
@@ -177,24 +201,29 @@ int breaker_run(struct breakers *b, bool *ret_closed, struct err *err)
     int rc = 0;
 
     for (size_t i = b->count; rc == 0 && i-- > 0;) {
-        within_ms = MAX(within_ms, b->items[i].when.within_ms);
         if (b->items[i].start_at && (rc = conclude(b, &b->items[i], ret_closed, err)) == 0)
             drop(b, i);
+        else if (!b->items[i].start_at && is_counted(b, &b->items[i]))
+            within_ms = MAX(within_ms, b->items[i].when.within_ms);
     }
-    if (rc < 0 || !b->count || minute_next(b->minute) != NEVER_US)
-        return rc;
-    rc = minute_store_read(b->ctx->db, &(struct minute_ask){NULL, within_ms, WHEN_MINUTE, 0}, &a,
-                           err);
-    while (rc == 0 && b->count && (rc = judge(b, &a, &b->items[0], err)) == 0)
-        drop(b, 0);
+    if (rc == 0 && within_ms)
+        rc = minute_store_read(b->ctx->db, &(struct minute_ask){NULL, within_ms, WHEN_MINUTE, 0},
+                               &a, err);
+    for (size_t i = b->count; rc == 0 && within_ms && i-- > 0;)
+        if (!b->items[i].start_at && is_counted(b, &b->items[i]))
+            rc = judge_item(b, &a, i, err);
     minute_store_free(a.rows, a.count);
+    if (rc == ERR_LOCKED) { /* other duties do not wait for that */
+        b->not_before_us = when_steady_us() + LOCKED_US;
+        rc = 0;
+    }
     return rc;
 }
 
 void breaker_leave(struct breakers *b)
 {
     struct err err;
-    bool closed;
+    bool closed = false;
 
     if (b->count && db_connected(b->ctx->db) && breaker_run(b, &closed, &err) < 0)
         log_event(LOG_WARN, "failures were not judged for a breaker", "error=%s",

@@ -16,6 +16,8 @@ struct breaker_watch {
     char *error;                 /* of the last one that failed; NULL: the last one worked */
     struct handler_breaker when; /* failures 0: none of this dqd's handlers has one */
     int64_t start_at;            /* of one that tried; 0: none has */
+    int64_t judge_us;            /* when counts that were written later than this are judged */
+    bool judged;                 /* since the last of them ended */
 };
 
 struct breakers {
@@ -24,6 +26,7 @@ struct breakers {
     const struct tag_set *tags;
     struct breaker_watch *items;
     size_t count, cap;
+    int64_t not_before_us; /* another session has locked a limit */
 };
 
 void breaker_init(struct breakers *b, const struct context *ctx, const struct minute *minute,

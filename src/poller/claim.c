@@ -227,7 +227,7 @@ static void claim_worked(struct claims *claims, struct tag_state *t, struct task
     t->guarded = saw->guarded;
     t->probing = saw->probing;
     if (saw->set_back)
-        log_fold(when_steady_us(), LOG_WARN, "the server's clock was set back: a rate begins anew",
+        log_fold(when_steady_us(), LOG_WARN, "the server's clock was set back: a rate begins again",
                  t->name, NULL, "tag=%s", log_quote(t->name));
     look_claimed(claims->look, &t->look, &c, when_steady_us());
     care_slow(t);

@@ -100,10 +100,13 @@ expect()
     ago() { echo "UTC_TIMESTAMP(6) - INTERVAL $1 SECOND"; }
 
     late 1h 4 4
-    # a rate of which starts are left, and nothing starts; a backlog that waits for its turn is not late
+    # a rate that is not what it waits for; one of which starts are left, and nothing starts; a backlog that waits for
+    # its turn is not late
     limit 'rate, rate_period, burst, next_at' "100, 60000, 1, $(ago 130)"
+    late 1h 4 4
+    limit 'rate, rate_period, burst, rate_full, next_at' "100, 60000, 1, 1, $(ago 130)"
     late 2m 1 1
-    limit 'rate, rate_period, burst, next_at' "1, 3600000, 1, $(ago -1800)"
+    limit 'rate, rate_period, burst, rate_full, next_at' "1, 3600000, 1, 1, $(ago -1800)"
     late - '' 0.000
     # held until two minutes ago, paused until three; hours that have begun; none of them lasts
     limit 'held_until, paused_until' "$(ago 130), $(ago 190)"

@@ -92,6 +92,17 @@ refused_sql()
     dq events | grep -qE 'limit +sql .*CALL dq_limit_set \{"rate": null\}' || { dq events && false; }
 }
 
+@test 'a limit that is set anew heeds the starts that were reserved, and keeps its reason' {
+    dq -q limit t --rate 1/h --reason contract
+    sql "UPDATE dq_limit SET next_at = '2031-01-02'"
+    dq -q limit t --clear --rate 2/h --reason 'new contract'
+    dq -q limit t --rate 3/h
+    sql "CALL dq_limit_set('t', '{\"rate\": \"4/h\"}')"
+    [ "$(sql 'SELECT rate, next_at, reason FROM dq_limit')" = $'4\t2031-01-02 00:00:00.000000\tnew contract' ]
+    dq -q limit t --clear --running 1
+    [ "$(sql 'SELECT next_at, reason FROM dq_limit')" = $'NULL\tNULL' ]
+}
+
 @test 'CALL dq_limit_set refuses what is no limit in one line, and stores nothing' {
     refused_sql 'name: ' "'mail.*', '{\"running\": 1}'"
     refused_sql 'name: ' "NULL, '{\"running\": 1}'"

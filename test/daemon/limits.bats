@@ -139,6 +139,24 @@ END
     [ "$(sql 'SELECT hold_reason FROM dq_limit')" = NULL ]
 }
 
+# All rows of dq_limit, until descriptor 9 is closed.
+lock_limits()
+{
+    mkfifo lock
+    mariadb --no-defaults --unbuffered --user=root --database=dq \
+        --socket="$(readlink -f "$DQ_SANDBOX/server")/mysql.sock" <lock >locked 3>&- &
+    lock_pid=$!
+    exec 9>lock
+    echo 'START TRANSACTION; SELECT "locked" FROM dq_limit FOR UPDATE;' >&9
+    wait_until grep -q locked locked
+}
+unlock_limits()
+{
+    exec 9>&-
+    wait "$lock_pid"
+    jobs >/dev/null
+}
+
 @test 'a hold is recorded when the row of its limit is no longer locked, also if nothing else ends' {
     write_handlers <<'END'
 handlers:
@@ -146,15 +164,10 @@ handlers:
 END
     sql "INSERT INTO dq_limit (name) VALUES ('t')"
     dqd_start --resident
-    mkfifo lock
-    mariadb --no-defaults --unbuffered --user=root --database=dq \
-        --socket="$(readlink -f "$DQ_SANDBOX/server")/mysql.sock" <lock >locked 3>&- &
-    exec 9>lock
-    echo 'START TRANSACTION; SELECT "locked" FROM dq_limit FOR UPDATE;' >&9
-    wait_until grep -q locked locked
+    lock_limits
     dq -q add t 9>&-
     wait_until is "status = 0 AND attempt = 0 AND error_stack LIKE 'snoozed%'" 1
-    exec 9>&-
+    unlock_limits
     wait_until held_for_429
 }
 held_for_429() { [ "$(sql 'SELECT hold_reason FROM dq_limit')" = 429 ]; }
@@ -260,6 +273,7 @@ is_open() { [ "$(sql "SELECT breaker > 0 AND held_until > UTC_TIMESTAMP(3) FROM 
     tasks 3 pay
     wait_until is_open
     [ "$(sql "SELECT COUNT(*) FROM dq_event WHERE verb = 'breaker-open' AND tag = 'shop'")" -eq 1 ]
+    [ "$(dq events --event breaker-open -o ndjson | wc -l)" -eq 1 ]
     id=$(dq -q add refund)
     [[ $(dq why "$id") == *'limit shop: resting for '*': 3 of 3 attempts failed within 1m: exit status 1'* ]]
     dq -q add other
@@ -311,4 +325,55 @@ END
     dq -q add pay 1
     dqd
     is_open # a pass judges, too
+}
+
+@test 'a breaker opens while other tasks begin without a pause' {
+    breaking
+    for ((i = 0; i < 4000; i++)); do echo '{"tag":"other"}'; done | dq -q add --from - >/dev/null
+    dqd_start --resident
+    some_done() { refute is 'status = 1' 0; }
+    wait_until some_done
+    tasks 3 pay
+    wait_until is_open
+    [ "$(sql "SELECT COUNT(*) > 0 FROM dq_task WHERE tag = 'other' AND status = 0")" -eq 1 ]
+}
+
+@test 'a breaker whose limit is locked keeps no result and no other tag waiting' {
+    breaking
+    sql "INSERT INTO dq_limit (name) VALUES ('shop')"
+    dqd_start --resident
+    tasks 3 pay
+    wait_until all_started 3
+    lock_limits
+    for n in 1 2 3; do
+        dq -q add other 9>&-
+        wait_until is "tag = 'other' AND status = 1" $n
+    done
+    before=$(sql 'SELECT MAX(last_seen) FROM dq_poller')
+    beats() { [[ $(sql 'SELECT MAX(last_seen) FROM dq_poller') > $before ]]; }
+    wait_until grep -q locked locked
+    wait_until beats
+    unlock_limits
+    wait_until is_open
+}
+
+@test 'behind a rate that does not bind a backlog is late, behind one that does it is not' {
+    write_handlers <<END
+handlers:
+  pay: {limit: stripe, max_running: 1, run: 'until [ -e $PWD/go ]; do sleep 0.05; done'}
+END
+    dq -q limit stripe --rate 600/m
+    tasks 30 pay
+    sql 'UPDATE dq_task SET expected_time = expected_time - INTERVAL 1 HOUR, create_time = expected_time;
+         UPDATE dq_limit SET update_time = update_time - INTERVAL 1 HOUR'
+    dqd_start --resident
+    wait_until is 'status = 3' 1
+    try dq check --max-late 1m
+    [[ $out == *'pay is 1h'* ]] || { echo "$out" && false; }
+    touch go
+    write_handlers <<<"handlers: {pay: {limit: stripe, max_running: 8, run: ':'}}"
+    kill -HUP "$DQD_PID"
+    full() { [ "$(sql 'SELECT rate_full FROM dq_limit')" -eq 1 ]; }
+    wait_until full
+    dq check --max-late 1m
 }

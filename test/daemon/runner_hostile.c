@@ -162,6 +162,7 @@ static struct handler handler = {.name = (char *)"t",
                                  .timeout_ms = 1000,
                                  .kill_grace_ms = 0,
                                  .max_running = 2,
+                                 .weight = HANDLERS_WEIGHT,
                                  .cwd = (char *)"/",
                                  .output_limit = 100};
 static const struct handlers table = {

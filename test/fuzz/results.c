@@ -159,6 +159,12 @@ static void add(struct db *db)
         (void)!task_add(db, &t[how & 1], (enum key_conflict)(how / 2 % 3), &added, &err);
 }
 
+static bool is_under(void *arg, const char *tag)
+{
+    (void)arg;
+    return *tag;
+}
+
 static void claim(struct db *db)
 {
     struct peek peek = {0};
@@ -167,6 +173,7 @@ static void claim(struct db *db)
                             .shares = 1 + results_next() % 3,
                             .max_attempts = 3,
                             .lease_ms = 1000,
+                            .under = is_under,
                             .tag_limit = {.running = results_next() % 3}};
     struct task_array won = {0};
     struct rows_faults faults = {0};

@@ -34,6 +34,8 @@ static bool read_stored(char *text, struct limit *l)
             l->held_until_at = INT64_MAX;
         else if (!strncmp(word, "held=", 5))
             l->held_until_at = strtoll(word + 5, NULL, 10);
+        else if (!strcmp(word, "full"))
+            l->rate_full = true;
         else if (!strcmp(word, "probed"))
             l->probed = true;
         else if (!strncmp(word, "breaker=", 8))

@@ -72,6 +72,8 @@ static const char *const names[] = {
     "import",
     "pause",
     "resume",
+    "breaker-open",
+    "breaker-close",
     "init",
     "quiet",
     "unquiet",

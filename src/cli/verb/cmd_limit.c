@@ -260,6 +260,6 @@ const struct cmd cmd_limit = {
                 "dq limit mail.newsletter --hours \"Mon-Fri 08:00-18:00 Europe/Berlin\"\n"
                 "dq limit stripe --clear\n"
                 "dq limit\n"
-                "dq limit --export >limits; sh limits",
+                "dq limit --export | grep stripe",
     .run = run,
 };

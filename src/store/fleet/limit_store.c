@@ -200,20 +200,22 @@ static void put_set(struct buf *sql, const struct event_act *act, const struct l
 {
     if (set->clear)
         buf_str(sql, ", running = NULL, rate = NULL, rate_period = NULL, burst = NULL,"
-                     " next_at = NULL, hours = NULL");
+                     " hours = NULL, reason = NULL");
+    if (set->clear && !set->rate.count) /* a new rate heeds what was reserved before */
+        buf_str(sql, ", next_at = NULL, rate_full = 0");
     if (set->running >= 0)
         buf_printf(sql, ", running = NULLIF(%" PRId64 ", 0)", set->running);
     if (set->rate.count)
-        buf_printf(sql,
-                   ", rate = %" PRIu32 ", rate_period = %" PRId64 ", burst = %" PRIu32
-                   ", next_at = NULL",
+        buf_printf(sql, ", rate = %" PRIu32 ", rate_period = %" PRId64 ", burst = %" PRIu32,
                    set->rate.count, set->rate.period_ms, set->rate.burst);
     if (set->hours) {
         buf_str(sql, ", hours = ");
         db_put_text(sql, set->hours);
     }
-    buf_str(sql, ", reason = ");
-    db_put_text(sql, set->reason);
+    if (set->reason) {
+        buf_str(sql, ", reason = ");
+        db_put_text(sql, set->reason);
+    }
     buf_str(sql, ", actor = ");
     db_put_text(sql, act->actor);
     buf_str(sql, ", update_time = UTC_TIMESTAMP(3)");
@@ -281,7 +283,8 @@ int limit_store_break(struct db *db, struct event_act *act, const struct limit_b
         buf_str(&sql, ", breaker = 0");
     sql_put(&sql, " WHERE name = ?", SQL_TEXT(act->tag));
     if (b->start_at)
-        sql_put(&sql, " AND breaker > 0 AND held_until <= ?", SQL_TIME(b->start_at + TRY_SLACK_MS));
+        sql_put(&sql, " AND breaker > 0 AND COALESCE(held_until <= ?, 1)",
+                SQL_TIME(b->start_at + TRY_SLACK_MS));
     else
         sql_put(&sql, " AND breaker = 0 AND version = ?", SQL_ID(b->version));
     if (rc == 0)

@@ -27,6 +27,7 @@ static char *text_or_null(const struct db_rows *r, unsigned col)
     X(BURST, "g.burst", l->limit.rate.burst = (uint32_t)db_i64(r, BURST, 1))                       \
     X(NEXT, "TIMESTAMPDIFF(MICROSECOND, '1970-01-01', g.next_at)",                                 \
       l->limit.next_us = db_i64(r, NEXT, INT64_MIN))                                               \
+    X(FULL, "g.rate_full", l->limit.rate_full = db_u64(r, FULL) == 1)                              \
     X(HOURS, "g.hours", l->hours_text = text_or_null(r, HOURS))                                    \
     X(REASON, "g.reason", l->reason = text_or_null(r, REASON))                                     \
     X(ACTOR, "g.actor", l->actor = text_or_null(r, ACTOR))                                         \
@@ -87,6 +88,7 @@ static void read_strict(struct limit_row *l)
 
     if (rate->count && (rc = rate_check(rate, &err)))
         *rate = (struct rate){0};
+    l->limit.rate_full = l->limit.rate_full && rate->count;
     if (!rc && l->hours_text)
         rc = parse_hours(l->hours_text, &l->hours, &err);
     l->limit.hours = l->hours;

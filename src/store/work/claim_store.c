@@ -133,7 +133,7 @@ struct running {
 #define RUNNING_COLUMNS(X)                                                                         \
     X(RUNNING_TAG, "tag")                                                                          \
     X(RUNNING_TASKS, "COUNT(*)")                                                                   \
-    X(RUNNING_PROBES, "SUM(COALESCE(execution_time >= ?, 0))")
+    X(RUNNING_PROBES, "SUM(?)")
 enum { RUNNING_COLUMNS(COLUMNS_NAME) RUNNING_COUNT };
 
 static int take_running(const struct db_rows *r, void *arg, struct err *err)
@@ -174,11 +174,16 @@ static int read_limit(struct db *db, const struct claim_ask *ask, struct limit_r
         row->limit.running = ask->tag_limit.running;
     if (rc >= 0 && (row->limit.breaker || (ask->limit_name && row->limit.running))) {
         buf_reset(&sql);
+        BUF_LOCAL struct buf probes = BUF_INIT;
         buf_reset(&count);
+        if (row->limit.breaker) /* which reads the rows, and not only the index */
+            sql_put(&probes, "COALESCE(execution_time >= ?, 0)",
+                    SQL_TIME(MIN(MAX(row->limit.held_until_at, 0), WHEN_AT_MAX)));
+        else
+            buf_chr(&probes, '0');
         buf_printf(&count, "SELECT %s FROM dq_task FORCE INDEX (due) WHERE status = ? GROUP BY tag",
                    COLUMNS_SELECT(RUNNING_COLUMNS));
-        sql_put(&sql, count.data, SQL_TIME(MIN(row->limit.held_until_at, WHEN_AT_MAX)),
-                SQL_INT(TASK_RUNNING));
+        sql_put(&sql, count.data, SQL_PART(probes.data), SQL_INT(TASK_RUNNING));
         rc = db_each(db, &sql, RUNNING_COUNT, take_running, &running, err);
         row->running = running.count;
         row->limit.probed = running.probes > 0;
@@ -213,6 +218,7 @@ struct claiming {
     size_t held_count;
     size_t bytes;  /* of their bodies, see rows_take */
     uint64_t rows; /* ours */
+    size_t wanted; /* without the limit */
     struct limit_row limit;
     struct claim_seen saw;
 };
@@ -315,7 +321,7 @@ static int reserve(struct claiming *w, struct err *err)
 {
     BUF_LOCAL struct buf sql = BUF_INIT;
     struct limit *l = &w->limit.limit;
-    size_t n = w->found.count;
+    const size_t n = w->found.count;
     MEM_LOCAL int64_t *starts = mem_alloc((n + 1) * sizeof *starts);
 
     l->next_us = rate_take(&l->rate, l->next_us, w->limit.now_at * 1000, starts, n);
@@ -323,11 +329,11 @@ static int reserve(struct claiming *w, struct err *err)
         w->found.items[i].start_at = (starts[i] + 999) / 1000;
     buf_str(&sql, "UPDATE dq_limit SET next_at = ");
     limit_row_put_next(&sql, l->next_us);
-    buf_str(&sql, " WHERE name = ");
-    db_put_text(&sql, w->ask->limit_name ? w->ask->limit_name : w->ask->tag);
-    int rc = db_exec(w->db, &sql, NULL, err);
     struct limit_answer next =
         limit_ask(l, w->limit.running + n, w->limit.now_at, w->ask->horizon_ms);
+    buf_printf(&sql, ", rate_full = %d WHERE name = ", next.why == LIMIT_RATE && w->wanted > n);
+    db_put_text(&sql, w->ask->limit_name ? w->ask->limit_name : w->ask->tag);
+    int rc = db_exec(w->db, &sql, NULL, err);
     if (next.why == LIMIT_RATE)
         see_limit(w->ask, &w->limit, &next, &w->saw);
     return rc;
@@ -337,12 +343,16 @@ static int reserve(struct claiming *w, struct err *err)
 static void count_lateness(struct claiming *w)
 {
     struct limit l = w->limit.limit;
+    const bool full = l.rate_full;
 
-    l.rate.count = 0; /* it has given each a start */
+    l.rate = (struct rate){0}; /* it has given each a start */
+    l.rate_full = false;
     int64_t since_at = limit_since(&l, w->limit.now_at);
     for (size_t i = 0; i < w->found.count; i++) {
         struct task *t = &w->found.items[i];
-        t->late_from_at = MAX(t->late_from_at, MAX(t->start_at, since_at));
+        t->late_from_at =
+            MAX(t->late_from_at,
+                MAX(full || t->start_at > w->limit.now_at ? t->start_at : 0, since_at));
     }
 }
 
@@ -370,6 +380,7 @@ static int claim_limited(struct claiming *w, enum care care, struct rows_faults 
         rc = read_limit(w->db, w->ask, &w->limit, &answer, err);
     if (rc == 0) {
         see_limit(w->ask, &w->limit, &answer, &w->saw);
+        w->wanted = limit;
         limit = (size_t)MIN(limit, answer.may);
         rc = find_some(w, limit, faults, err);
     }
