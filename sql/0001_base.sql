@@ -183,7 +183,7 @@ CREATE TABLE IF NOT EXISTS dq_rest (
   token binary(16) NOT NULL COMMENT 'of a dqd in dq_poller',
   tag varchar(128) CHARACTER SET utf8mb4 COLLATE utf8mb4_bin NOT NULL,
   rest_until datetime(3) NOT NULL,
-  reason tinyint unsigned NOT NULL COMMENT '0: its handler could not be started; 1: the server refuses to change its tasks; 2: changing one takes long',
+  reason tinyint unsigned NOT NULL COMMENT '0: its handler could not be started; 1: the server refuses to change its tasks; 2: changing one takes long; 3: what the processes that stay are doing',
   error text CHARACTER SET utf8mb4 COLLATE utf8mb4_bin NULL,
   PRIMARY KEY (token, tag)
 ) ENGINE=InnoDB COMMENT='dq: tags that a dqd leaves alone, or can claim few tasks of';

@@ -75,8 +75,7 @@ static int look_at_news(struct claims *claims, uint64_t id, struct err *err)
 static int look_at_tag(struct claims *claims, struct tag_state *t, struct err *err)
 {
     int64_t sent_us = when_steady_us(), now_us, db_now_us = 0, next_at[TASK_LEVELS];
-    int rc = peek_store_next(claims->ctx->db, t->name, look_tag_floor_at(&t->look), &db_now_us,
-                             next_at, err);
+    int rc = peek_store_next(claims->ctx->db, t->name, t->look.floor, &db_now_us, next_at, err);
 
     if (rc < 0)
         return rc;

@@ -91,16 +91,6 @@ unsigned look_tag_levels(const struct look_tag *t)
     return t->levels ? t->levels : TASK_LEVEL_BIT(TASK_NORMAL);
 }
 
-int64_t look_tag_floor_at(const struct look_tag *t)
-{
-    int64_t at = INT64_MAX;
-
-    for (int level = 0; level < TASK_LEVELS; level++)
-        if (look_tag_levels(t) & TASK_LEVEL_BIT(level))
-            at = MIN(at, t->floor[level].at);
-    return at;
-}
-
 void look_tag_passed(struct look_tag *t, const size_t won[TASK_LEVELS],
                      const bool drained[TASK_LEVELS])
 {

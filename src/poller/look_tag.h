@@ -85,8 +85,7 @@ uint32_t look_tag_taken(const struct look_tag *t); /* slots that its jobs have, 
 /* How many tasks to claim for them. */
 size_t look_tag_tasks(const struct look_tag *t, uint32_t processes, uint32_t claim_batch);
 
-unsigned look_tag_levels(const struct look_tag *t);  /* those to be claimed */
-int64_t look_tag_floor_at(const struct look_tag *t); /* the lowest floor of these */
+unsigned look_tag_levels(const struct look_tag *t); /* those to be claimed */
 /* So many were claimed. drained: fewer of that level were due than were looked for. */
 void look_tag_passed(struct look_tag *t, const size_t won[TASK_LEVELS],
                      const bool drained[TASK_LEVELS]);

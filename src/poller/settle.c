@@ -17,6 +17,7 @@
 
 #include <inttypes.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/param.h>
 
 /* Results per statement. */
@@ -32,6 +33,7 @@
  * time: most locks are short, and a long one must not cost a statement every few milliseconds. */
 #define HOLD_MIN_US INT64_C(50000)
 #define HOLD_MOST_US INT64_C(5000000)
+#define HOLD_AGAIN_US INT64_C(2000000) /* some servers wait a second for the lock */
 #define HELD_MIN_US INT64_C(1000000)
 /* A result that could not be recorded for this many leases is no longer waited for. */
 #define RESULT_LEASES 10
@@ -84,27 +86,40 @@ bool settle_has_outputs(const struct settle_results *q)
 void settle_queue_hold(struct settle_results *q, const char *limit, int64_t for_ms,
                        const char *reason)
 {
-    MEM_ROOM(q->holds, q->hold_count, q->hold_cap);
-    q->holds[q->hold_count++] = (struct settle_hold){mem_strdup(limit), mem_strdup(reason), for_ms};
+    struct settle_hold *h = NULL;
+
+    for (size_t i = 0; i < q->hold_count; i++)
+        if (strcmp(q->holds[i].limit, limit) == 0)
+            h = &q->holds[i];
+    if (!h) {
+        MEM_ROOM(q->holds, q->hold_count, q->hold_cap);
+        h = &q->holds[q->hold_count++];
+        *h = (struct settle_hold){.limit = mem_strdup(limit)};
+    }
+    h->for_ms = MAX(h->for_ms, for_ms);
+    free(h->reason);
+    h->reason = mem_strdup(reason);
 }
 
-static void drop_hold(struct settle_results *q)
+static void drop_hold(struct settle_results *q, size_t i)
 {
-    q->hold_count--;
-    free(q->holds[q->hold_count].limit);
-    free(q->holds[q->hold_count].reason);
+    free(q->holds[i].limit);
+    free(q->holds[i].reason);
+    q->holds[i] = q->holds[--q->hold_count];
 }
 
 int settle_flush_holds(struct settle_results *q, struct err *err)
 {
-    while (q->hold_count) {
-        const struct settle_hold *h = &q->holds[q->hold_count - 1];
+    for (size_t i = q->hold_count; i-- > 0;) {
+        struct settle_hold *h = &q->holds[i];
         char text[WHEN_TEXT_SIZE];
-        int rc = limit_store_hold(q->ctx->db, h->limit, h->for_ms, h->reason, err);
 
-        if (rc == ERR_LOCKED) { /* results do not wait for it */
-            q->holds_us = when_steady_us() + HOLD_MIN_US;
-            return 0;
+        if (when_steady_us() < h->again_us)
+            continue;
+        int rc = limit_store_hold(q->ctx->db, h->limit, h->for_ms, h->reason, err);
+        if (rc == ERR_LOCKED) { /* results and other limits do not wait for it */
+            h->again_us = when_steady_us() + HOLD_AGAIN_US;
+            continue;
         }
         if (rc == ERR_TRANSIENT || (rc < 0 && !db_connected(q->ctx->db)))
             return rc;
@@ -114,7 +129,7 @@ int settle_flush_holds(struct settle_results *q, struct err *err)
                  h->limit, rc < 0 ? err->text : h->reason, "limit=%s for=%s error=%s",
                  log_quote(h->limit), when_format_duration(text, h->for_ms),
                  log_quote(rc < 0 ? err->text : h->reason));
-        drop_hold(q);
+        drop_hold(q, i);
     }
     return 0;
 }
@@ -191,7 +206,9 @@ int64_t settle_next(const struct settle_results *q, const struct settle_load *lo
 {
     int64_t at = next_result(q, load);
 
-    return q->hold_count ? MIN(at, q->holds_us) : at;
+    for (size_t i = 0; i < q->hold_count; i++)
+        at = MIN(at, q->holds[i].again_us);
+    return at;
 }
 
 static void count(struct settle_results *q, const struct settle_item *r, bool applied)
@@ -488,7 +505,7 @@ void settle_free(struct settle_results *q)
         free(q->outputs[i].output);
     free(q->outputs);
     while (q->hold_count)
-        drop_hold(q);
+        drop_hold(q, 0);
     free(q->holds);
     q->items = NULL;
     q->outputs = NULL;

@@ -35,9 +35,10 @@ struct settle_output {
 };
 
 /* A limit that a handler asked to hold. */
-struct settle_hold {
+struct settle_hold { /* at most one of a limit */
     char *limit, *reason;
     int64_t for_ms;
+    int64_t again_us; /* its row was locked: it is tried again then */
 };
 
 struct settle_results {
@@ -52,7 +53,6 @@ struct settle_results {
     size_t output_count, output_cap;
     struct settle_hold *holds;
     size_t hold_count, hold_cap;
-    int64_t holds_us; /* a row was locked: they are tried again then */
     bool dear_first; /* of what takes long to record */
 };
 

@@ -61,7 +61,10 @@ bool keep_wants(const struct plan *plan, size_t waiting)
 {
     const struct plan_kept *k = &plan->kept;
 
-    return k->why || k->idle || (k->live < plan->handler->keep && (size_t)k->starting < waiting);
+    /* those that do not go hold back others */
+    return k->why || k->idle ||
+           (k->live < plan->handler->keep && k->retired <= plan->handler->keep &&
+            (size_t)k->starting < waiting);
 }
 
 char *keep_refusal(struct plan *plan)
@@ -168,6 +171,7 @@ static void retire(struct process *p, int64_t now, const char *why)
     if (why)
         note_replaced(p->launch.plan, why);
     keep_leave(p);
+    p->launch.plan->kept.retired++;
     close(p->streams[PROCESS_IN].fd);
     p->streams[PROCESS_IN].fd = -1;
     p->until_at = now + p->launch.plan->handler->kill_grace_ms;
@@ -411,6 +415,7 @@ void keep_ended(struct process *p, int status)
     struct err e = {0};
 
     keep_leave(p);
+    plan->kept.retired -= asked;
     p->kept.done += keep_has_answered(p);
     if (status < 0 || asked || (!by_itself && !has_said(p) && p->stop != PROCESS_NOT_READY))
         return;

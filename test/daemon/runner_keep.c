@@ -276,7 +276,7 @@ static void three_that_end_without_an_answer_make_the_tag_rest(void **state)
 /* Stops once it is ready, unless there is a file. */
 #define IDLER                                                                                      \
     "handlers:\n  t:\n    keep: 1\n    run: |\n"                                                   \
-    "      echo '{\"ready\":true}' >&3; [ -e @DIR@/go ] || kill -STOP $$\n"                         \
+    "      echo '{\"ready\":true}' >&3; [ -e @DIR@/go ] || kill -STOP $$\n"                        \
     "      read -r id cmd; printf '{\"id\":%s,\"result\":\"done\"}\\n' \"$id\" >&3; kill -STOP $$\n"
 
 /* A process gets a job and is killed before it reads that; the job is given back. */
@@ -352,6 +352,22 @@ static void used_up_processes_are_replaced(void **state)
 
     rig_open(&r, "handlers:\n  t:\n    keep: 1\n    recycle: {idle: 20ms}\n" WORKER, 4);
     rig_until_gone(&r, done_by(&r, do_in(&r, "t", "say $id")));
+    rig_close(&r);
+}
+
+static void those_that_do_not_go_hold_back_others(void **state)
+{
+    (void)state;
+    struct rig r;
+
+    rig_open(&r,
+             "handlers:\n  t:\n    keep: 1\n    kill_grace: 300ms\n    recycle: {tasks: 1}\n" WORKER
+             "      trap '' TERM; sleep 1000 & wait; wait\n",
+             4);
+    pid_t first = done_by(&r, do_in(&r, "t", "say $id"));
+    (void)done_by(&r, do_in(&r, "t", "say $id"));
+    (void)done_by(&r, do_in(&r, "t", "say $id"));
+    assert_int_equal(kill(first, 0), -1);
     rig_close(&r);
 }
 
@@ -487,6 +503,7 @@ int main(void)
         cmocka_unit_test(those_that_read_nothing_make_the_tag_rest),
         cmocka_unit_test(a_cancelled_task_ends_its_process),
         cmocka_unit_test(used_up_processes_are_replaced),
+        cmocka_unit_test(those_that_do_not_go_hold_back_others),
         cmocka_unit_test(a_changed_file_restarts_them),
         cmocka_unit_test(a_reload_restarts_them),
         cmocka_unit_test(long_input_arrives_however_slowly_it_is_read),

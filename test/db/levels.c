@@ -136,6 +136,7 @@ static void what_is_owed_is_claimed_once_and_last_unless_it_is_its_turn(void **s
 
 static void what_is_next_is_the_first_of_all_levels(void **state)
 {
+    struct peek_floor floors[TASK_LEVELS] = {{0}};
     int64_t now_us, next_at[TASK_LEVELS];
     struct claim_ask ask = plain_ask;
     struct task_array won;
@@ -152,7 +153,7 @@ static void what_is_next_is_the_first_of_all_levels(void **state)
     assert_true(saw.next_known);
     assert_in_range(saw.next_at - saw.now_us / 1000, 1, 30000);
     task_array_done(&won);
-    ok(peek_store_next(db, "t", 0, &now_us, next_at, &err));
+    ok(peek_store_next(db, "t", floors, &now_us, next_at, &err));
     assert_int_equal(next_at[TASK_LOW], saw.next_at);
     assert_in_range(next_at[TASK_NORMAL] - now_us / 1000, 30001, 60000);
     assert_true(next_at[TASK_HIGH] == TASK_TIME_NONE);

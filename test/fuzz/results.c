@@ -168,6 +168,7 @@ static bool is_under(void *arg, const char *tag)
 static void claim(struct db *db)
 {
     struct peek peek = {0};
+    struct peek_floor floors[TASK_LEVELS] = {{1, 1}};
     struct claim_ask ask = {.tag = "mail",
                             .limit = 5,
                             .shares = 1 + results_next() % 3,
@@ -193,7 +194,7 @@ static void claim(struct db *db)
             check_text(peek.tags[i].tag);
     uint64_t newest = results_next();
     (void)!peek_store_news(db, &newest, &peek, &err);
-    (void)!peek_store_next(db, "mail", 1, &now_us, next_at, &err);
+    (void)!peek_store_next(db, "mail", floors, &now_us, next_at, &err);
     (void)!claim_store_claim(db, &owner, &ask, &won, &saw, how & 1 ? &faults : NULL, &err);
     (void)!claim_store_recover(db, &owner, NULL, 0, &won, &err);
     struct task **tasks = mem_alloc((won.count + 1) * sizeof *tasks);

@@ -92,6 +92,7 @@ static bool check_plan(struct doctor *d, const struct hot *hot, const struct buf
 
 int doctor_queue_plans(struct doctor *d, struct doctor_finding *f, struct err *err)
 {
+    static const struct peek_floor none[TASK_LEVELS] = {{0}};
     struct hot look = {"looking for due tags", true, PLAN_ROWS},
                next = {"looking for the next task of a tag", false, PLAN_ROWS},
                find = {"finding tasks to claim", false, PLAN_ROWS};
@@ -105,7 +106,7 @@ int doctor_queue_plans(struct doctor *d, struct doctor_finding *f, struct err *e
     peek_store_put_all(&sql, 0);
     bool good = check_plan(d, &look, &sql, f);
     buf_reset(&sql);
-    peek_store_put_next(&sql, tag, 0);
+    peek_store_put_next(&sql, tag, none);
     good = check_plan(d, &next, &sql, f) && good;
     buf_reset(&sql);
     claim_find_put(&sql, tag, CLAIM_ROWS);

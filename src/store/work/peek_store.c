@@ -29,7 +29,7 @@ void peek_store_done(struct peek *p)
 /* clang-format on */
 #define NEWS_COLUMNS(X) PEEK_COLUMNS(X) X(NEWS_ID, "MAX(id)")
 #define NEXT_COLUMNS(X)                                                                            \
-    SQL_NOW(X, NEXT_NOW) X(NEXT_STATUS, "status") X(NEXT_DUE, "MIN(expected_time)")
+    SQL_NOW(X, NEXT_NOW) X(NEXT_STATUS, "c.status") X(NEXT_DUE, "c.expected_time")
 enum { NEWS_COLUMNS(COLUMNS_NAME) NEWS_COUNT, PEEK_COUNT = NEWS_ID };
 enum { NEXT_COLUMNS(COLUMNS_NAME) NEXT_COUNT };
 
@@ -121,26 +121,28 @@ static void take_next(const struct db_rows *r, void *arg)
     next->at[sql_level(r, NEXT_STATUS)] = sql_due(r, NEXT_DUE);
 }
 
-void peek_store_put_next(struct buf *sql, const char *tag, int64_t from_at)
+void peek_store_put_next(struct buf *sql, const char *tag,
+                         const struct peek_floor floor[TASK_LEVELS])
 {
-    sql_put(sql, "SELECT ? FROM dq_task FORCE INDEX (due) WHERE status " SQL_PENDING " AND tag = ?",
-            SQL_PART(COLUMNS_SELECT(NEXT_COLUMNS)), SQL_TAG(tag));
-    if (from_at > 0) {
-        buf_str(sql, " AND expected_time >= ");
-        db_put_time(sql, from_at);
+    for (int level = 0; level < TASK_LEVELS; level++) {
+        buf_printf(sql,
+                   "%s(SELECT %s FROM dq_task c FORCE INDEX (due) WHERE c.status = %u AND c.tag = ",
+                   level ? " UNION ALL " : "", COLUMNS_SELECT(NEXT_COLUMNS), sql_pending(level));
+        db_put_text(sql, tag);
+        peek_store_put_floor(sql, &floor[level]);
+        buf_str(sql, " ORDER BY " SQL_DUE_ORDER("c.", "") " LIMIT 1)");
     }
-    buf_str(sql, " GROUP BY status");
 }
 
-int peek_store_next(struct db *db, const char *tag, int64_t from_at, int64_t *ret_now_us,
-                    int64_t ret_next_at[TASK_LEVELS], struct err *err)
+int peek_store_next(struct db *db, const char *tag, const struct peek_floor floor[TASK_LEVELS],
+                    int64_t *ret_now_us, int64_t ret_next_at[TASK_LEVELS], struct err *err)
 {
     BUF_LOCAL struct buf sql = BUF_INIT;
     struct next next = {0, ret_next_at};
 
     for (int level = 0; level < TASK_LEVELS; level++)
         ret_next_at[level] = TASK_TIME_NONE;
-    peek_store_put_next(&sql, tag, from_at);
+    peek_store_put_next(&sql, tag, floor);
     int rc = db_all(db, &sql, NEXT_COUNT, take_next, &next, err);
     *ret_now_us = next.now_us;
     return rc;

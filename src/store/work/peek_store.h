@@ -44,11 +44,11 @@ struct peek_floor {
     int64_t at;
     uint64_t id;
 };
-/* Finds out when the earliest task of each level of one tag is due that is pending and not due
- * before from_at (0: any); TASK_TIME_NONE: there is none. If there is none at all, *ret_now_us, the
- * database's clock, is 0. */
-int peek_store_next(struct db *db, const char *tag, int64_t from_at, int64_t *ret_now_us,
-                    int64_t ret_next_at[TASK_LEVELS], struct err *err)
+/* Finds out when the earliest pending task of each level of one tag above the level's floor is due;
+ * TASK_TIME_NONE: there is none. If there is none at all, *ret_now_us, the database's clock, is 0.
+ */
+int peek_store_next(struct db *db, const char *tag, const struct peek_floor floor[TASK_LEVELS],
+                    int64_t *ret_now_us, int64_t ret_next_at[TASK_LEVELS], struct err *err)
     __attribute__((warn_unused_result));
 
 /* Appends the condition that a row of dq_task c is above the floor: " AND ...", or nothing. Private
@@ -57,6 +57,7 @@ void peek_store_put_floor(struct buf *sql, const struct peek_floor *floor);
 
 /* The statements of peek_store_all and peek_store_next. */
 void peek_store_put_all(struct buf *sql, int64_t limit_ms);
-void peek_store_put_next(struct buf *sql, const char *tag, int64_t from_at);
+void peek_store_put_next(struct buf *sql, const char *tag,
+                         const struct peek_floor floor[TASK_LEVELS]);
 
 #endif
