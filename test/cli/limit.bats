@@ -70,9 +70,7 @@ refused()
 # CALL dq_limit_set, which is refused with that text; nothing is stored.
 refused_sql()
 {
-    rc=0 err=$(sql "CALL dq_limit_set($2)" 2>&1) || rc=$?
-    [ "$rc" -ne 0 ]
-    [[ $err == *"(45000) "*"dq: $1"* ]] || { echo "$2: $err" && false; }
+    sql_refuses "$1" "CALL dq_limit_set($2)"
     [ -z "$(sql 'SELECT name FROM dq_limit')" ]
 }
 

@@ -17,15 +17,7 @@ procedures()
         paste -sd ' '
 }
 
-# refused TEXT SQL: the statement fails, and the message has the text.
-refused()
-{
-    rc=0
-    err=$(sql "$2" 2>&1) || rc=$?
-    echo "$2: $err"
-    [ "$rc" -ne 0 ]
-    [[ $err == *"(45000) "*"dq: $1"* ]]
-}
+refused() { sql_refuses "$@"; }
 
 @test 'dq init creates the procedures, leaves those that are right alone, and replaces others' {
     [ "$(procedures)" = "$PROCEDURES" ]

@@ -8,15 +8,7 @@ setup()
     sql 'DELETE FROM dq_schedule; DELETE FROM dq_slot'
 }
 
-# refused TEXT SQL: the statement fails, and the message has the text.
-refused()
-{
-    rc=0
-    err=$(sql "$2" 2>&1) || rc=$?
-    echo "$2: $err"
-    [ "$rc" -ne 0 ]
-    [[ $err == *"(45000) "*"dq: $1"* ]]
-}
+refused() { sql_refuses "$@"; }
 
 @test 'dq_schedule_set and dq_schedule_delete make schedules as dq does, and dqd computes their slots' {
     echo "handlers: {t: {run: 'true'}}" | write_handlers

@@ -129,6 +129,15 @@ lock_task()
 
 lock_release() { exec 9>&-; wait; jobs >/dev/null; rm -f "$BATS_TEST_TMPDIR/lock" "$BATS_TEST_TMPDIR/locked"; }
 
+# sql_refuses TEXT SQL: the statement fails, and the message of the procedure has the text.
+sql_refuses()
+{
+    rc=0
+    err=$(sql "$2" 2>&1) || rc=$?
+    echo "$2: $err"
+    [ "$rc" -ne 0 ] && [[ $err == *"(45000) "*"dq: $1"* ]]
+}
+
 write_handlers() { cat >"$DQ_HANDLERS"; }
 
 dqd_start()
