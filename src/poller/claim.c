@@ -262,9 +262,10 @@ static int expire(struct claims *claims, struct tag_state *t, struct claim_ask *
     return rc;
 }
 
-static int claim(struct claims *claims, const struct look_step *s, struct err *err)
+/* What is asked for, but for the rows to be left out. */
+static struct claim_ask ask_of(struct claims *claims, const struct look_step *s)
 {
-    struct tag_state *t = tags_of(s->tag);
+    const struct tag_state *t = tags_of(s->tag);
     const unsigned share = registry_share(claims->registry);
     const unsigned shares = registry_shares(claims->registry);
     const struct handler *h = tags_handler(claims->tags, t);
@@ -275,7 +276,6 @@ static int claim(struct claims *claims, const struct look_step *s, struct err *e
         h->limit                                                                 ? h->limit
         : limited && handlers_share(tags_table(claims->tags)->handlers, t->name) ? t->name
                                                                                  : NULL;
-    struct task_array won = {0};
     struct claim_ask ask = {
         .tag = t->name,
         .limit = s->count,
@@ -307,6 +307,19 @@ static int claim(struct claims *claims, const struct look_step *s, struct err *e
         .next = s->next,
         .before = lose_overtaken,
         .before_arg = claims};
+
+    if (!whole) /* those are of our share */
+        memcpy(ask.floor, s->tag->floor, sizeof ask.floor);
+    memcpy(ask.passed, s->tag->passed, sizeof ask.passed);
+    ask.without_long = claims->flight->renewing;
+    return ask;
+}
+
+static int claim(struct claims *claims, const struct look_step *s, struct err *err)
+{
+    struct tag_state *t = tags_of(s->tag);
+    struct claim_ask ask = ask_of(claims, s);
+    struct task_array won = {0};
     struct rows_faults faults = {0};
     struct claim_expired expired;
     uint64_t *aside;
@@ -315,17 +328,13 @@ static int claim(struct claims *claims, const struct look_step *s, struct err *e
     int rc;
 
     claims->overtook = false;
-    claims->limit_name = h->limit ? h->limit : t->name;
-    if (!whole) /* those are of our share */
-        memcpy(ask.floor, s->tag->floor, sizeof ask.floor);
-    memcpy(ask.passed, s->tag->passed, sizeof ask.passed);
+    claims->limit_name = ask.limit_name ? ask.limit_name : t->name;
     ask.aside_count = aside_ids(&t->aside, sent_us, &aside);
     ask.aside = aside;
     ask.expired = &expired;
     ask.skip_locked = t->aside.count >= ASIDE_MANY;
     ask.unsure |= ask.skip_locked && !t->guarded;
     ask.without_bodies = sent_us < t->bare_us;
-    ask.without_long = claims->flight->renewing;
     rc = claim_store_claim(claims->ctx->db, &claims->ctx->owner, &ask, &won, &saw, &faults, err);
     if (rc < 0) {
         rc = claim_failed(claims, t, rc, &saw, sent_us, err);
