@@ -112,7 +112,7 @@ static void look_at(struct slot_store_done *done, int64_t at)
 }
 
 /* Its next slot, which is not reached yet, by the time zones of this host. */
-static void plan_anew(struct due *x, bool always)
+static void recompute(struct due *x, bool always)
 {
     const struct schedule *s = &x->schedule;
 
@@ -137,7 +137,7 @@ static bool plan(struct deciding *d, struct due *x)
 {
     const struct schedule *s = &x->schedule;
     /* dq_schedule_set, in SQL, leaves it to dqd to compute its next slot */
-    const bool is_new = strcmp(s->zone_version, "?") == 0, anew = d->renews || is_new;
+    const bool is_new = strcmp(s->zone_version, "?") == 0, recomputed = d->renews || is_new;
     struct err why = {0};
 
     x->timetable = schedule_row_timetable(s, &why);
@@ -145,12 +145,12 @@ static bool plan(struct deciding *d, struct due *x)
         note_fault(d, x, &why);
         return false;
     }
-    if (!anew && is_left_to_newer(x)) {
+    if (!recomputed && is_left_to_newer(x)) {
         look_at(d->done, s->next_at + OLDER_MS);
         return false;
     }
-    if (anew)
-        plan_anew(x, is_new);
+    if (recomputed)
+        recompute(x, is_new);
     else
         slot_decide(&(struct slot_ask){.timetable = x->timetable,
                                        .kind = (enum timetable_kind)s->kind,
@@ -169,7 +169,7 @@ static bool plan(struct deciding *d, struct due *x)
     /* one that comes soon waits for the end of the last run; read_next finds the others */
     if (x->plan.next_at <= x->now_at + SLOT_AHEAD_MS)
         look_at(d->done, x->plan.next_at);
-    return anew || x->plan.count || x->plan.next_at != s->next_at;
+    return recomputed || x->plan.count || x->plan.next_at != s->next_at;
 }
 
 /* ---- the transaction */
