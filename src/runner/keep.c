@@ -32,7 +32,7 @@
 /* So many processes that end in a row, and have answered nothing, make the tag rest. Those that
  * work must not: one of them may be killed by chance. */
 #define ENDS_MOST 3
-#define WHY_MS 10000 /* a reason counts only for jobs that come within this time */
+#define WHY_MS 10000 /* a reason counts for jobs that come within this time */
 /* Since it closed a pipe: most processes that do so are about to end, and their status says more.
  */
 #define CLOSED_MS 200

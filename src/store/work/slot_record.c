@@ -89,8 +89,8 @@ int slot_record_add(struct db *db, const struct slot_record *slots, size_t count
 #define OPEN_TASK SCHEDULE_ROW_TASK("s.name", "s.slot")
 
 /* An INSERT that meets all its rows: unlike an UPDATE with a join, it locks no row of dq_task. It
- * reads the ends before it has locked the slots: one whose run has begun again meanwhile has another
- * decide_time, and stays open. */
+ * reads the ends before it has locked the slots: one whose run has begun again meanwhile has
+ * another decide_time, and stays open. */
 int slot_record_harvest(struct db *db, bool *ret_more, struct err *err)
 {
     BUF_LOCAL struct buf finished = BUF_INIT;
