@@ -113,6 +113,16 @@ static int beat(struct duties *d, struct err *err)
     return rc;
 }
 
+static int served(struct duties *d, struct err *err)
+{
+    const uint64_t before = d->tags.recorded;
+    int rc = served_run(&d->served, err);
+
+    if (before && d->tags.recorded != before)
+        registry_beat_soon(&d->registry); /* the heartbeat names what is recorded */
+    return rc;
+}
+
 static int schedule(struct duties *d, struct err *err)
 {
     bool added = false;
@@ -150,7 +160,7 @@ static int schedule(struct duties *d, struct err *err)
     X(MINUTE, "minute", minute_next(&d->minute), minute_flush(&d->minute, err), RECORD)          \
     X(RETENTION, "retention", d->flight.renewing ? NEVER_US : upkeep_retention_next(&d->upkeep), \
       upkeep_retention(&d->upkeep, err), RECORD)                                                 \
-    X(SERVED, "served", served_next(&d->served), served_run(&d->served, err), PROMISE)
+    X(SERVED, "served", served_next(&d->served), served(d, err), PROMISE)
 /* clang-format on */
 
 #define DUTY_NAME(NAME, ...) DUTY_##NAME,

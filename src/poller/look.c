@@ -420,7 +420,7 @@ void look_claimed(struct look *l, struct look_tag *t, const struct look_claim *c
     l->claim_failed = false;
     t->put_off_us = 0;
     look_turn_took(&l->turn, t, MIN(c->won, l->processes),
-                   look_tag_at_once(t, l->set.slots, others(l, t)));
+                   look_tag_starts(t, l->set.slots, others(l, t)));
     if (c->won && !t->expected)
         look_pace_surprised(&l->pace, l->set.poll_us, now_us);
     if (c->next_known) /* a tag that was slow to answer once is not asked again to find out */

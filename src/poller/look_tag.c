@@ -59,6 +59,13 @@ uint32_t look_tag_at_once(const struct look_tag *t, uint32_t slots, uint32_t oth
     return others + kept >= slots ? 0 : MIN(t->max_running, slots - others - kept);
 }
 
+uint32_t look_tag_starts(const struct look_tag *t, uint32_t slots, uint32_t others)
+{
+    uint32_t kept = (uint32_t)handlers_slots_kept((int)slots), some = others < slots;
+
+    return MIN(t->max_running, MAX(others + kept < slots ? slots - others - kept : 0, some));
+}
+
 uint32_t look_tag_taken(const struct look_tag *t)
 {
     return MIN(t->queued + t->running, t->at_once);

@@ -81,6 +81,8 @@ struct look_tag {
 uint32_t look_tag_want(const struct look_tag *t, uint32_t slots, uint32_t others);
 /* What can start at once, with those that have. */
 uint32_t look_tag_at_once(const struct look_tag *t, uint32_t slots, uint32_t others);
+/* What the runner starts of it, which keeps slots for tags that have none running. */
+uint32_t look_tag_starts(const struct look_tag *t, uint32_t slots, uint32_t others);
 uint32_t look_tag_taken(const struct look_tag *t); /* slots that its jobs have, or get at once */
 /* How many tasks to claim for them. */
 size_t look_tag_tasks(const struct look_tag *t, uint32_t processes, uint32_t claim_batch);

@@ -98,21 +98,27 @@ static int put_handlers(const struct served *s, const struct handlers_table *tab
 static int look(struct served *s, struct err *err)
 {
     const struct handlers_table *table = tags_table(s->tags);
+    const bool named = s->tags->recorded == table->number; /* by a heartbeat */
     struct handler_seen seen = {false, false};
     int rc = handler_store_look(s->ctx->db, table->number, &seen, err);
 
     s->clean = s->clean || seen.rests;
     s->tags->rests_changed |= seen.rests; /* some may be over */
+    if (rc == 0 && s->leftover && named && seen.known) {
+        rc = handler_store_clean(s->ctx->db, err);
+        s->leftover = rc < 0;
+    }
     if (rc == 0 && !seen.known) {
         s->clean = true;
         rc = put_handlers(s, table, err);
-        /* the heartbeat before has named the new ones: those of before a reload may be left over */
-        if (rc == 0)
-            rc = handler_store_clean(s->ctx->db, err);
     }
-    if (rc == 0)
-        s->look_us = when_steady_us() + LOOK_EVERY_US;
-    return rc;
+    if (rc < 0)
+        return rc;
+    s->leftover |= s->tags->recorded && !named;
+    s->look_us = when_steady_us() +
+                 (s->leftover ? 2 * s->ctx->conf->dqd.heartbeat_ms * 1000 : LOOK_EVERY_US);
+    s->tags->recorded = table->number;
+    return 0;
 }
 
 /* What others are to know of a tag; false: nothing. The error is heap memory. */

@@ -140,14 +140,15 @@ END
 }
 
 # All rows of dq_limit, until descriptor 9 is closed.
-lock_limits()
+lock_limits() { lock_rows dq_limit; }
+lock_rows()
 {
     mkfifo lock
     mariadb --no-defaults --unbuffered --user=root --database=dq \
         --socket="$(readlink -f "$DQ_SANDBOX/server")/mysql.sock" <lock >locked 3>&- &
     lock_pid=$!
     exec 9>lock
-    echo 'START TRANSACTION; SELECT "locked" FROM dq_limit FOR UPDATE;' >&9
+    echo 'START TRANSACTION; SELECT "locked" FROM '"$1"' FOR UPDATE;' >&9
     wait_until grep -q locked locked
 }
 unlock_limits()
@@ -155,6 +156,24 @@ unlock_limits()
     exec 9>&-
     wait "$lock_pid"
     jobs >/dev/null
+}
+
+@test 'while a reload is not recorded, others see the limits of the handlers before it' {
+    write_handlers <<<'handlers: {pay: {limit: stripe, run: ":"}}'
+    dq -q limit stripe --hours "$(date -u -d '+2 hours' +%H:00)-$(date -u -d '+3 hours' +%H:00) UTC"
+    dq -q add pay
+    dqd_start --resident
+    named() { [ "$(sql 'SELECT COUNT(*) FROM dq_poller JOIN dq_handler USING (handlers)')" -eq 1 ]; }
+    wait_until named
+    lock_rows dq_handler
+    write_handlers <<<'handlers: {pay: {limit: stripe, run: "true"}, other: {run: ":"}}'
+    kill -HUP "$DQD_PID" 9>&-
+    before=$(sql 'SELECT MAX(last_seen) FROM dq_poller')
+    beats() { [[ $(sql 'SELECT MAX(last_seen) FROM dq_poller') > $before ]]; }
+    wait_until grep -q 'handlers reloaded' "$DQD_LOG"
+    wait_until beats
+    dq check --max-late 1ms
+    unlock_limits
 }
 
 @test 'a hold is recorded when the row of its limit is no longer locked, also if nothing else ends' {

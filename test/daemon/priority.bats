@@ -64,18 +64,26 @@ END
     write_handlers <<END
 defaults: {max_running: 100}
 handlers:
-  heavy: {run: 'echo \$DQ_TAG >>$BATS_TEST_TMPDIR/starts; sleep 1', weight: 30}
-  light: {run: 'echo \$DQ_TAG >>$BATS_TEST_TMPDIR/starts; sleep 1'}
+  heavy: {run: exec $PWD/handler, weight: 30}
+  light: {run: exec $PWD/handler}
 END
-    for ((try = 1; ; try++)); do # on a busy machine, what is freed first may be claimed last
-        sandbox_clear
-        : >starts
-        for tag in heavy light; do yes "{\"tag\":\"$tag\"}" | head -n 40 | dq -q add --from -; done
-        DQ_DQD_SLOTS=16 dqd --once
-        [ "$(starts)" -eq 80 ]
-        # behind the first ones, while both had tasks: 24 of 32, and 16 without weights
-        heavy=$(sed -n 17,48p starts | grep -c heavy)
-        [ "$heavy" -lt 21 ] || [ "$heavy" -gt 29 ] || break
-        [ "$try" -lt 4 ]
+    cat >handler <<END
+#!/bin/sh
+cd $PWD; echo \$DQ_TAG \$DQ_ID >>starts
+until [ -e go.\$DQ_ID ] || [ -e go ]; do sleep 0.02; done
+END
+    chmod +x handler
+    : >starts
+    for tag in heavy light; do yes "{\"tag\":\"$tag\"}" | head -n 40 | dq -q add --from -; done
+    DQ_DQD_SLOTS=8 dqd_start --resident
+    begun() { [ "$(starts)" -ge "$1" ]; }
+    wait_until begun 6 # of 8 slots 2 are kept for tags that run nothing
+    for ((n = 7; n <= 40; n++)); do # one after the other becomes free
+        touch "go.$(sed -n "$((n - 6))p" starts | cut -d ' ' -f 2)"
+        wait_until begun "$n"
     done
+    touch go
+    # while both had tasks: 24 of 32, and 16 without weights
+    heavy=$(sed -n 9,40p starts | grep -c heavy)
+    [ "$heavy" -ge 21 ] && [ "$heavy" -le 29 ]
 }
