@@ -118,7 +118,7 @@ void report_job(const struct context *ctx, struct flight *f, const struct messag
                              m->returned.cannot_start == ERR_TRANSIENT ? NULL : m->returned.error);
         break;
     case MESSAGE_ENDED:
-        look_tag_took(&j->tag->look, when_steady_us() - j->start_us);
+        look_tag_took(&j->tag->look, MIN(m->ended.at_us, when_steady_us()) - j->start_us);
         flight_give_back_job(f, j, "the runner did not report how the handler ended");
         break;
     default:

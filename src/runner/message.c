@@ -222,6 +222,7 @@ static void code_kept(struct codec *c, struct message_kept *m)
     X(CHUNK, code_chunk(c, &m->chunk))          \
     X(OUTPUT, code_output(c, &m->output))       \
     X(RESULT, code_result(c, &m->result))       \
+    X(ENDED, code_i64(c, &m->ended.at_us))      \
     X(RETURNED, code_returned(c, &m->returned)) \
     X(RELOADED, code_reloaded(c, &m->reloaded)) \
     X(PONG, code_u64(c, &m->pong.n))            \
@@ -238,7 +239,6 @@ static void code(struct codec *c, struct message *m)
     switch (m->type) {
         CODES(CODE_CASE)
     case MESSAGE_RETURN: /* these have no fields */
-    case MESSAGE_ENDED:
     case MESSAGE_GONE:
         break;
     }

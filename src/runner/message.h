@@ -35,7 +35,6 @@ enum message_type {
     /* a piece of a job's output; those of one job come together, before its last results */
     MESSAGE_OUTPUT,
     MESSAGE_RESULT,
-    /* the process is gone and reaped, every task of the job was reported by RESULT; no fields */
     MESSAGE_ENDED,
     MESSAGE_RETURNED,
     MESSAGE_RELOADED,
@@ -148,6 +147,11 @@ struct message_result {
     size_t output_size;
 };
 
+/* Nothing of a process works on the job any more, every task of it was reported by RESULT. */
+struct message_ended {
+    int64_t at_us;
+};
+
 /* The job is given back as a whole: no task of it has run. Comes after STARTED if the process ended
  * with 126 or 127. */
 struct message_returned {
@@ -190,6 +194,7 @@ struct message {
         struct message_chunk chunk;
         struct message_output output;
         struct message_result result;
+        struct message_ended ended;
         struct message_returned returned;
         struct message_reloaded reloaded;
         struct message_pong pong;

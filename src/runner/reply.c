@@ -49,6 +49,12 @@ static void put_result(struct proto_out *o, uint32_t number, uint64_t id,
     message_put(o, &m);
 }
 
+static void put_ended(struct proto_out *o, uint32_t number, int64_t at_us)
+{
+    message_put(o,
+                &(struct message){.type = MESSAGE_ENDED, .number = number, .ended = {at_us}});
+}
+
 void reply_started(struct proto_out *o, const struct process *p)
 {
     message_put(o, &(struct message){.type = MESSAGE_STARTED,
@@ -222,7 +228,7 @@ void reply_ended(struct proto_out *o, struct process *p, int status)
         if (!j->reported[i])
             put_rest(o, j, i, &r);
     j->open = 0;
-    message_put(o, &(struct message){.type = MESSAGE_ENDED, .number = j->number});
+    put_ended(o, j->number, r.finish_us);
 }
 
 void reply_answered(struct proto_out *o, struct job *j)
@@ -235,7 +241,7 @@ void reply_answered(struct proto_out *o, struct job *j)
         take_answer(&j->answer, &j->tail, &r, &text);
         put_result(o, j->number, j->ids[0], &r);
     }
-    message_put(o, &(struct message){.type = MESSAGE_ENDED, .number = j->number});
+    put_ended(o, j->number, r.finish_us);
 }
 
 void reply_returned(struct proto_out *o, const struct job *j, int cannot_start, const char *why)

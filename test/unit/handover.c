@@ -110,8 +110,14 @@ static void a_job_that_ended_counts_with_the_time_it_took(void **state)
 
     (void)state;
     j->start_us = when_steady_us() - 250000;
+    m.ended.at_us = j->start_us + 1000; /* reports are taken in heaps, later */
     report_job(&ctx, &flight, &m);
-    assert_in_range(tag.look.mean_us, 250000, 250000 + 60000000); /* at most a slow minute more */
+    assert_int_equal(tag.look.mean_us, 1000);
+    m.number = (j = job(1))->number;
+    j->start_us = when_steady_us();
+    m.ended.at_us = INT64_MAX; /* what the runner says is not trusted */
+    report_job(&ctx, &flight, &m);
+    assert_in_range(tag.look.mean_us, 7 * 1000 / 8, 60000000); /* at most a slow minute */
 }
 
 static void returned(int code)
