@@ -39,7 +39,7 @@ fail:
     return -1;
 }
 
-static int input(const void *p, size_t size, struct err *err)
+int input_long(const void *p, size_t size, struct err *err)
 {
     int fd = input_memory("dq-body", p, size);
 
@@ -98,13 +98,8 @@ static void put_line(struct buf *b, const struct task *t)
     buf_str(b, "}\n");
 }
 
-int input_tasks(const struct task *tasks, size_t count, bool lines, struct err *err)
+void input_put_lines(struct buf *b, const struct task *tasks, size_t count)
 {
-    BUF_LOCAL struct buf b = BUF_INIT;
-
-    if (!lines)
-        return input(tasks->body, tasks->body_size, err);
     for (size_t i = 0; i < count; i++)
-        put_line(&b, &tasks[i]);
-    return input(b.data, b.len, err);
+        put_line(b, &tasks[i]);
 }

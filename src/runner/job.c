@@ -19,6 +19,7 @@ struct job *job_new(uint32_t number, const struct message_job *m, int64_t now)
     j->order = *m;
     j->order.tag = mem_strdup(m->tag);
     j->order.key = mem_strdup(m->key);
+    j->order.input = m->input_size ? mem_dup(m->input, m->input_size) : NULL;
     j->order.ids = j->ids = mem_dup(m->ids, m->count * sizeof *j->ids);
     job_set_deadline(j, m->deadline_at, now);
     j->open = m->count;
@@ -41,6 +42,7 @@ void job_free(struct job *j)
     free((char *)j->answer.error);
     free((char *)j->order.tag);
     free((char *)j->order.key);
+    free((void *)j->order.input);
     free((uint64_t *)j->ids);
     free(j->reported);
     free(j->by_id);

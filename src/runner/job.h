@@ -22,8 +22,8 @@ struct process;
 
 struct job {
     uint32_t number;
-    /* as it came, with tag, key and ids of its own; start_us is 0 when its time has come, and
-     * stdin_fd -1 when it has a process */
+    /* as it came, with tag, key, ids and input of its own; start_us is 0 when its time has come,
+     * and stdin_fd -1 when it has a process */
     struct message_job order;
     const uint64_t *ids;     /* order.ids */
     struct job *number_next; /* of the same hash in the tables of jobs.h */

@@ -266,20 +266,29 @@ static void watch_input(struct process *p, struct process_context *c, bool full)
     p->kept.full = full;
 }
 
+/* The next piece of the input, as write(2); 0: there is none left. */
+static ssize_t feed(struct process *p)
+{
+    const struct message_job *o = &p->job->order;
+    const size_t left = (size_t)(p->kept.input - p->kept.fed);
+    const int to = p->streams[PROCESS_IN].fd;
+    off_t at = p->kept.fed;
+
+    if (!left || o->stdin_fd < 0)
+        return left ? write(to, (const char *)o->input + at, left) : 0;
+    return sendfile(to, o->stdin_fd, &at, MIN(left, FEED_MAX));
+}
+
 void keep_feed(struct process *p, struct process_context *c)
 {
-    off_t at = p->kept.fed;
     ssize_t n = 0;
 
-    if (!p->job || p->job->order.stdin_fd < 0)
+    if (!p->job)
         return;
-    do {
-        n = sendfile(p->streams[PROCESS_IN].fd, p->job->order.stdin_fd, &at, FEED_MAX);
-        p->kept.fed = at;
-    } while (n > 0 || (n < 0 && errno == EINTR));
+    while ((n = feed(p)) > 0 || (n < 0 && errno == EINTR))
+        p->kept.fed += MAX(n, 0);
     watch_input(p, c, n < 0 && errno == EAGAIN);
-    /* one that has read all of it may have answered and ended by now */
-    if (n < 0 && !p->kept.full && lseek(p->job->order.stdin_fd, 0, SEEK_END) > at)
+    if (n < 0 && !p->kept.full)
         fault_closed(p, "it has closed its standard input");
 }
 
@@ -292,6 +301,9 @@ void keep_give(struct process *p, struct job *j, struct process_context *c)
     p->until_at = p->begun_us / 1000 + j->plan->handler->timeout_ms;
     p->until_why = PROCESS_TIMED_OUT;
     p->kept.fed = 0;
+    p->kept.input = (int64_t)j->order.input_size;
+    if (j->order.stdin_fd >= 0)
+        p->kept.input = lseek(j->order.stdin_fd, 0, SEEK_END);
     keep_feed(p, c);
 }
 

@@ -131,6 +131,7 @@ int link_send_tasks(struct link *l, uint32_t number, const struct handlers *h, u
     struct message_job j = *times;
     const bool lines = contract_of(&h->items[handler])->lines;
     MEM_LOCAL uint64_t *ids = mem_alloc(count * sizeof *ids);
+    BUF_LOCAL struct buf text = BUF_INIT;
 
     for (uint32_t i = 0; i < count; i++)
         ids[i] = tasks[i].id;
@@ -139,7 +140,14 @@ int link_send_tasks(struct link *l, uint32_t number, const struct handlers *h, u
     j.tag = tasks->tag;
     j.ids = ids;
     j.count = count;
-    if (!lines) {
+    j.input = tasks->body;
+    j.input_size = tasks->body_size;
+    j.stdin_fd = -1;
+    if (lines) {
+        input_put_lines(&text, tasks, count);
+        j.input = text.data;
+        j.input_size = text.len;
+    } else {
         j.key = tasks->key;
         j.attempt = tasks->attempt;
         j.max_attempts = tasks->max_attempts;
@@ -147,10 +155,13 @@ int link_send_tasks(struct link *l, uint32_t number, const struct handlers *h, u
         j.slots = (uint32_t)(tasks->missed_slots + 1);
         j.token = tasks->version;
     }
-    j.stdin_fd = input_tasks(tasks, count, lines, err);
-    if (j.stdin_fd >= 0)
-        link_send_job(l, number, &j);
-    return j.stdin_fd >= 0 ? 0 : err->code;
+    if (j.input_size > MESSAGE_INPUT_MAX) {
+        if ((j.stdin_fd = input_long(j.input, j.input_size, err)) < 0)
+            return err->code;
+        j.input_size = 0;
+    }
+    link_send_job(l, number, &j);
+    return 0;
 }
 
 void link_send_deadline(struct link *l, const uint32_t *numbers, size_t count, int64_t deadline_at)

@@ -113,6 +113,7 @@ static void code_job(struct codec *c, struct message_job *m)
     code_i64(c, &m->start_us);
     code_i64(c, &m->vouched_us);
     code_i64(c, &m->deadline_at);
+    code_bytes(c, &m->input, &m->input_size, MESSAGE_INPUT_MAX);
     code_fd(c, &m->stdin_fd);
     code_list(c, &m->ids, &m->count, sizeof(uint64_t), MESSAGE_TASKS_MAX);
     code_text(c, &m->key, TASK_KEY_MAX * 4);

@@ -17,6 +17,7 @@
 #include <sys/types.h>
 
 #define MESSAGE_TASKS_MAX 8192         /* of one job */
+#define MESSAGE_INPUT_MAX 4096         /* in a JOB; longer ones are in a descriptor */
 #define MESSAGE_NUMBERS_MAX 16384      /* in one DEADLINE */
 #define MESSAGE_PIECE_MAX (32 * 1024)  /* of output in one OUTPUT or CHUNK */
 #define MESSAGE_FRESH_MAX (256 * 1024) /* of output kept between two FOLLOW */
@@ -54,7 +55,9 @@ struct message_job {
     /* not after, unless VOUCH extends it: the task may have been cancelled */
     int64_t vouched_us;
     int64_t deadline_at; /* killed before this unless renewed */
-    /* sealed memfd at offset 0: the body, or JSON lines. -1: stdin is empty;
+    const void *input;   /* the body, or JSON lines */
+    size_t input_size;
+    /* instead, if they are long: a sealed memfd at offset 0. -1: there is none;
      * PROTO_FD_LOST: it did not arrive. Sending closes it; the receiver owns it */
     int stdin_fd;
     const void *ids; /* of the tasks, uint64_t each, in the order of the lines; unaligned */

@@ -51,8 +51,7 @@ static void put_result(struct proto_out *o, uint32_t number, uint64_t id,
 
 static void put_ended(struct proto_out *o, uint32_t number, int64_t at_us)
 {
-    message_put(o,
-                &(struct message){.type = MESSAGE_ENDED, .number = number, .ended = {at_us}});
+    message_put(o, &(struct message){.type = MESSAGE_ENDED, .number = number, .ended = {at_us}});
 }
 
 void reply_started(struct proto_out *o, const struct process *p)

@@ -7,6 +7,7 @@
 
 #include "base/when.h"
 #include "runner/child.h"
+#include "runner/input.h"
 #include "runner/notes.h"
 #include "runner/stop.h"
 #include "runner/stream.h"
@@ -43,17 +44,34 @@ static int open_streams(struct process *p, struct process_context *c, struct err
     return rc;
 }
 
+/* A waiting job has no descriptor, unless its input is long: each would be copied to each process
+ * that is started. */
+static int open_input(struct job *j, int *ret, struct err *err)
+{
+    const struct message_job *o = &j->order;
+    int fd = o->input_size ? input_memory("dq-body", o->input, o->input_size) : o->stdin_fd;
+
+    if (fd == PROTO_FD_LOST)
+        errno = EMFILE;
+    if (fd == PROTO_FD_LOST || (fd < 0 && o->input_size))
+        return err_set(err, err_system(errno), "stdin: %s", strerror(errno));
+    j->order.stdin_fd = -1;
+    *ret = fd;
+    return 0;
+}
+
 int start_job(struct job *j, struct process_context *c, volatile pid_t *note, struct err *err)
 {
+    int in = -1, rc;
+
     if (j->plan->given_up)
         return err_set(err, ERR_SYSTEM, HANGS);
-    if (j->order.stdin_fd == PROTO_FD_LOST)
-        return err_set(err, err_system(EMFILE), "stdin: %s", strerror(EMFILE));
+    if ((rc = open_input(j, &in, err)) < 0)
+        return rc;
     struct process *p = process_new(j->table, &j->table->plans[j->order.handler], note);
     process_join(p, j);
     p->launch.job = j;
-    p->launch.in = j->order.stdin_fd;
-    j->order.stdin_fd = -1;
+    p->launch.in = in;
     capture_init(&j->tail, j->plan->handler->output_limit);
     return open_streams(p, c, err);
 }

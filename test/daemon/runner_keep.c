@@ -44,7 +44,7 @@ static uint32_t send_lines(struct rig *r, const char *tag, const char *cmd, uint
         *ret_id = ids[0];
     j.ids = ids;
     j.count = count;
-    j.stdin_fd = rig_memfd(text.data, text.len);
+    rig_input(&j, text.data, text.len);
     uint32_t number = rig_put(r, &j);
     rig_flush(r);
     return number;

@@ -120,6 +120,13 @@ void rig_fill(struct rig *r, struct message_job *j, const char *tag)
                               .token = 77};
 }
 
+void rig_input(struct message_job *j, const void *p, size_t len)
+{
+    j->input = p;
+    j->input_size = len <= MESSAGE_INPUT_MAX ? len : 0;
+    j->stdin_fd = j->input_size == len ? -1 : rig_memfd(p, len);
+}
+
 uint32_t rig_put(struct rig *r, const struct message_job *j)
 {
     link_send_job(r->link, ++r->jobs, j);
@@ -149,7 +156,7 @@ uint32_t rig_send_body(struct rig *r, const char *tag, const void *body, size_t 
     struct message_job j;
 
     rig_fill(r, &j, tag);
-    j.stdin_fd = rig_memfd(body, len);
+    rig_input(&j, body, len);
     uint32_t number = rig_put(r, &j);
     rig_flush(r);
     return number;

@@ -39,6 +39,8 @@ void rig_fill(struct rig *r, struct message_job *j, const char *tag);
 uint32_t rig_put(struct rig *r, const struct message_job *j); /* not flushed; its number */
 uint32_t rig_send(struct rig *r, const char *tag);            /* its number */
 uint32_t rig_send_body(struct rig *r, const char *tag, const void *body, size_t len);
+/* In the message, or, if it is long, in a descriptor. */
+void rig_input(struct message_job *j, const void *p, size_t len);
 int rig_memfd(const void *body, size_t len);
 void rig_flush(struct rig *r);
 

@@ -163,7 +163,7 @@ static void no_descriptor_is_inherited(void **state)
     rig_send(&r, "t"); /* its pipes are open while the next one starts */
     uint32_t job = rig_send_body(&r, "t", "x", 1);
     /* 3: DQ_REPLY_FD; 4: ls's own */
-    assert_string_equal(rig_end(&r, job)->output, "0\n1\n2\n3\n4\n/memfd:body (deleted)\n");
+    assert_string_equal(rig_end(&r, job)->output, "0\n1\n2\n3\n4\n/memfd:dq-body (deleted)\n");
     rig_close(&r);
     close(extra);
     close(high);
@@ -330,6 +330,29 @@ static unsigned table_size(struct rig *r)
     return size;
 }
 
+/* They would be copied to each process that is started. */
+static void a_waiting_job_has_a_descriptor_only_for_a_long_input(void **state)
+{
+    (void)state;
+    static const size_t sizes[] = {1, 0, MESSAGE_INPUT_MAX, MESSAGE_INPUT_MAX + 1};
+    static char body[MESSAGE_INPUT_MAX + 1];
+    struct rig r;
+    size_t before = 0;
+
+    rig_open(&r, "handlers:\n  t: {run: 'wc -c; until [ -e @DIR@/go ]; do sleep 0.01; done'}\n", 1);
+    for (uint32_t job = 1; job <= 4; job++) {
+        assert_int_equal(rig_send_body(&r, "t", body, sizes[job - 1]), job);
+        rig_wait(&r, MESSAGE_STARTED, 1);
+        rig_ping(&r);
+        before = before ? before : rig_count_proc(&r, "fd");
+        assert_int_equal(rig_count_proc(&r, "fd"), before + (job == 4));
+    }
+    close(open(rig_path(&r, "go"), O_CREAT | O_WRONLY, 0600));
+    for (uint32_t job = 1; job <= 4; job++)
+        assert_int_equal(atoi(rig_end(&r, job)->output), sizes[job - 1]);
+    rig_close(&r);
+}
+
 /* Growing would make the runner, which has threads, wait for the kernel. */
 static void descriptors_of_waiting_jobs_have_room(void **state)
 {
@@ -338,8 +361,13 @@ static void descriptors_of_waiting_jobs_have_room(void **state)
 
     rig_open(&r, "handlers:\n  t: {run: sleep 1000}\n", 1);
     unsigned before = table_size(&r);
-    for (size_t i = 0; i < 600; i++)
-        rig_send_body(&r, "t", "body", 4);
+    for (size_t i = 0; i < 600; i++) {
+        struct message_job j;
+        rig_fill(&r, &j, "t");
+        j.stdin_fd = rig_memfd("body", 4);
+        rig_put(&r, &j);
+        rig_flush(&r);
+    }
     assert_int_equal(table_size(&r), before);
     link_send_return(r.link);
     link_send_kill(r.link, 1, MESSAGE_KILL_CANCELLED);
@@ -448,6 +476,7 @@ int main(void)
         cmocka_unit_test(program_that_a_shell_could_run_is_run),
         cmocka_unit_test(job_that_cannot_start_is_returned_with_the_reason),
         cmocka_unit_test(too_many_open_files_gives_jobs_back),
+        cmocka_unit_test(a_waiting_job_has_a_descriptor_only_for_a_long_input),
         cmocka_unit_test(descriptors_of_waiting_jobs_have_room),
         cmocka_unit_test(lost_descriptors_give_jobs_back),
         cmocka_unit_test(user_is_switched_by_root),

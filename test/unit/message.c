@@ -99,6 +99,8 @@ static void job_arrives(void **state)
          .start_us = INT64_MIN,
          .vouched_us = INT64_MAX,
          .deadline_at = -1,
+         .input = "{}\n",
+         .input_size = 3,
          .stdin_fd = -1,
          .ids = ids,
          .count = 3,
@@ -127,6 +129,8 @@ static void job_arrives(void **state)
         assert_int_equal(got->start_us, want->start_us);
         assert_int_equal(got->vouched_us, want->vouched_us);
         assert_int_equal(got->deadline_at, want->deadline_at);
+        assert_int_equal(got->input_size, want->input_size);
+        assert_memory_equal(got->input, "{}\n", want->input_size);
         assert_int_equal(got->stdin_fd, -1);
         assert_int_equal(got->count, want->count);
         assert_memory_equal(got->ids, ids, want->count * sizeof ids[0]);
@@ -260,6 +264,8 @@ static void largest_messages_fit(void **state)
         message_put(&p.out, &(struct message){.type = MESSAGE_JOB,
                                               .job = {.tag = tag,
                                                       .key = key,
+                                                      .input = output,
+                                                      .input_size = MESSAGE_INPUT_MAX,
                                                       .stdin_fd = -1,
                                                       .ids = ids,
                                                       .count = MESSAGE_TASKS_MAX}});
@@ -273,6 +279,7 @@ static void largest_messages_fit(void **state)
         receive(&p, &m);
         assert_int_equal(m.job.count, MESSAGE_TASKS_MAX);
         assert_memory_equal(m.job.ids, ids, MESSAGE_TASKS_MAX * sizeof *ids);
+        assert_memory_equal(m.job.input, output, MESSAGE_INPUT_MAX);
         assert_string_equal(m.job.key, key);
         receive(&p, &m);
         assert_memory_equal(m.deadline.numbers, numbers, MESSAGE_NUMBERS_MAX * sizeof *numbers);
@@ -358,6 +365,13 @@ static void values_out_of_range_are_refused(void **state)
         {.type = MESSAGE_JOB, .job = {.tag = "t", .stdin_fd = -1, .ids = ids}},
         {.type = MESSAGE_JOB,
          .job = {.tag = "t", .stdin_fd = -1, .ids = ids, .count = MESSAGE_TASKS_MAX + 1}},
+        {.type = MESSAGE_JOB,
+         .job = {.tag = "t",
+                 .input = output,
+                 .input_size = MESSAGE_INPUT_MAX + 1,
+                 .stdin_fd = -1,
+                 .ids = ids,
+                 .count = 1}},
         {.type = MESSAGE_JOB, .job = {.stdin_fd = -1, .ids = ids, .count = 1}},
         {.type = MESSAGE_JOB, .job = {.tag = tag, .stdin_fd = -1, .ids = ids, .count = 1}},
         {.type = MESSAGE_JOB,
