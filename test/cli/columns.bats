@@ -73,7 +73,7 @@ fill()
     local verb chosen
     fill
     dq -q pause known
-    for verb in 'list -s all' tags events; do
+    for verb in 'list -s all' tags events pollers 'pollers -v'; do
         DQ_CONFIG=/nonexistent/dq.ini dq $verb --columns help >help
         [ "$(grep -cE '^[a-z_]+ +[^ ]+' help)" -eq "$(wc -l <help)" ]
         dq $verb -o ndjson | members >all

@@ -66,3 +66,23 @@ steady() { sed -E 's/\b[0-9][0-9.]*(ms|s)\b/D/g; s/[0-9]+/N/g; s/^host .*/host H
     dq -q add t body >/dev/null
     [ "$(heading "$DQ_TOP/etc/producers/README")" = "$(dq list 2>/dev/null | heading)" ]
 }
+
+# What test/bench/peers measured to print it, from README's table itself.
+comparison() { sed -n '/^COMPARISON/,/^`test/p' "$DQ_TOP/README" | sed -n '/tasks per second/,/^$/p' | grep .; }
+figures()
+{
+    comparison | sed 1,2d | tr -d , | awk -v peers="$1" '{
+        split(peers, who, " ")
+        split("process batches late-p50 late-p99 add", row, " ")
+        for (i = 1; i <= 5; i++)
+            print row[i] "\t1\t" who[NR] "\t" $(NF - 5 + i)
+    }'
+}
+
+@test 'the comparison of README is what its command prints: each peer, each column' {
+    peers=$(sed -n 's/^all=(\(.*\))$/\1/p' "$DQ_TOP/test/bench/peers")
+    figures "$peers" >results.tsv
+    [ "$(wc -l <results.tsv)" -eq $((5 * $(wc -w <<<"$peers"))) ]
+    awk -F '\t' -v names="$peers" -f "$DQ_TOP/test/bench/median.awk" -f "$DQ_TOP/test/bench/peers.awk" results.tsv |
+        diff - <(comparison)
+}

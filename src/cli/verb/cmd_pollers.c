@@ -30,10 +30,14 @@ OUT_GETTER(alive)
         ret->people = "quiet";
 }
 
+struct pollers_values {
+    const char *columns;
+};
+
 #define COLUMN_ROW(sql, ...) COLUMN(poller_info, NULL, __VA_ARGS__),
 static const struct column columns[] = {POLLER_STORE_COLUMNS(COLUMN_ROW)};
-static const struct out_table *const table =
-    OUT_OF(columns, "host,pid,mode,slots,running,started,last_seen,version,alive", "started,mode");
+#define TABLE_COLUMNS "host,pid,mode,slots,running,started,last_seen,version,alive"
+#define TABLE_DROP "started,mode"
 
 /* ---- with -v: a row for each handler ---- */
 
@@ -80,29 +84,30 @@ OUT_GETTER(kept)
 }
 
 /* clang-format off */
-#define SERVED_FIELD(name, type, field, max) OUT_FIELD(served, name, type, field, max)
+#define SERVED_FIELD(name, type, field, max, help) COLUMN(served, NULL, name, type, field, max, 0, NULL, help)
+#define SERVED_GET(name, type, max, get, help) {NULL, name, COLUMN_##type, 0, max, 0, get, help}
 static const struct column served_columns[] = {
-    SERVED_FIELD("host", NAME, dqd.host, COLUMN_NARROW),
-    SERVED_FIELD("pid", U32, dqd.pid, 0),
-    OUT_GET("alive", BOOL, 0, get_alive), /* of the dqd, with which the row begins */
-    SERVED_FIELD("handler", TEXT, handler.pattern, COLUMN_NARROW),
-    SERVED_FIELD("max_running", SOME, handler.max_running, 0),
-    SERVED_FIELD("global_max_running", SOME, handler.global_max_running, 0),
-    SERVED_FIELD("batch", SOME, handler.batch, 0),
-    SERVED_FIELD("max_attempts", SOME, handler.max_attempts, 0),
-    OUT_GET("timeout", MS, 0, get_timeout),
-    OUT_GET("resting", TEXT, COLUMN_NARROW, get_resting),
-    SERVED_FIELD("line", SOME, handler.line, 0),
-    SERVED_FIELD("handlers_file", TEXT, dqd.handlers_file, COLUMN_NARROW),
-    SERVED_FIELD("tags", TEXT, dqd.tags, COLUMN_NARROW), /* of --tag, for all its handlers */
-    SERVED_FIELD("digest", CHARS, digest, 0),
-    OUT_GET("kept", TEXT, COLUMN_NARROW, get_kept),
+    SERVED_FIELD("host", NAME, dqd.host, COLUMN_NARROW, "where it runs"),
+    SERVED_FIELD("pid", U32, dqd.pid, 0, "its process id"),
+    SERVED_GET("alive", BOOL, 0, get_alive, "whether the dqd is alive"),
+    SERVED_FIELD("handler", TEXT, handler.pattern, COLUMN_NARROW, "the handler, by its name in the handlers file"),
+    SERVED_FIELD("max_running", SOME, handler.max_running, 0, "how many of its processes may run on this host"),
+    SERVED_FIELD("global_max_running", SOME, handler.global_max_running, 0, "how many may run on all hosts"),
+    SERVED_FIELD("batch", SOME, handler.batch, 0, "how many tasks a process takes at a time"),
+    SERVED_FIELD("max_attempts", SOME, handler.max_attempts, 0, "attempts of a task before it fails for good"),
+    SERVED_GET("timeout", MS, 0, get_timeout, "how long a process may run"),
+    SERVED_GET("resting", TEXT, COLUMN_NARROW, get_resting, "a tag of the handler that rests, because it could not be started"),
+    SERVED_FIELD("line", SOME, handler.line, 0, "where the handler stands in the file"),
+    SERVED_FIELD("handlers_file", TEXT, dqd.handlers_file, COLUMN_NARROW, "the file"),
+    SERVED_FIELD("tags", TEXT, dqd.tags, COLUMN_NARROW, "the tags to which --tag restricts the dqd"),
+    SERVED_FIELD("digest", CHARS, digest, 0, "of the settings of the handler: equal on two hosts if these are"),
+    SERVED_GET("kept", TEXT, COLUMN_NARROW, get_kept, "processes that stay: busy, idle, memory, replaced and why"),
 };
 /* clang-format on */
-static const struct out_table *const served_table = OUT_OF(
-    served_columns,
-    "host,pid,alive,handler,max_running,global_max_running,batch,max_attempts,timeout,resting,kept,line",
-    "max_attempts,batch,timeout,global_max_running,line");
+#define SERVED_COLUMNS                                                                             \
+    "host,pid,alive,handler,max_running,global_max_running,batch,max_attempts,timeout,resting,"    \
+    "kept,line"
+#define SERVED_DROP "max_attempts,batch,timeout,global_max_running,line"
 
 static void note_none(struct cmd_context *c, size_t count)
 {
@@ -125,13 +130,14 @@ static void put_served(struct out *out, const struct fleet *f, const struct poll
         out_row(out, &s);
 }
 
-static int list_served(struct cmd_context *c, struct err *err)
+static int list_served(struct cmd_context *c, const char *names, struct err *err)
 {
     LOCAL_BY(fleet_done) struct fleet f = {0};
     struct out *out;
     int rc = fleet_load(c->db, &f, err);
     if (rc == 0)
-        rc = out_new(&out, &c->style, served_table, NULL, err);
+        rc = out_new(&out, &c->style, OUT_OF(served_columns, SERVED_COLUMNS, SERVED_DROP, names),
+                     NULL, err);
     for (size_t i = 0; rc == 0 && i < f.count; i++)
         put_served(out, &f, &f.dqds[i]);
     if (rc == 0)
@@ -141,36 +147,54 @@ static int list_served(struct cmd_context *c, struct err *err)
     return rc;
 }
 
-static int run(struct cmd_context *c, const void *values __attribute__((unused)), struct err *err)
+static int list(struct cmd_context *c, const char *names, struct err *err)
 {
     struct poller_info *pollers;
     size_t count;
-    if (c->verbose)
-        return list_served(c, err);
     int rc = poller_store_list(c->db, &pollers, &count, err);
     if (rc < 0)
         return rc;
-    rc = out_all(&c->style, table, NULL, pollers, sizeof *pollers, count, err);
+    rc = out_all(&c->style, OUT_OF(columns, TABLE_COLUMNS, TABLE_DROP, names), NULL, pollers,
+                 sizeof *pollers, count, err);
     if (rc == 0)
         note_none(c, count);
     poller_store_free(pollers, count);
     return rc;
 }
 
+static int run(struct cmd_context *c, const void *values, struct err *err)
+{
+    const struct pollers_values *v = values;
+    if (c->verbose ? out_columns_help(v->columns, served_columns, MEM_COUNT(served_columns))
+                   : out_columns_help(v->columns, columns, MEM_COUNT(columns)))
+        return 0;
+    int rc = cmd_open(c, CMD_SCHEMA, err);
+    if (rc < 0)
+        return rc;
+    return c->verbose ? list_served(c, v->columns, err) : list(c, v->columns, err);
+}
+
+static const struct cmd_option options[] = {
+    CMD_COLUMNS(offsetof(struct pollers_values, columns)),
+};
+
 const struct cmd cmd_pollers = {
     .name = "pollers",
     .group = "look",
     .summary = "list the dqd processes, and whether they are alive; -v: what they serve",
-    .usage = "[-v]",
+    .usage = "[-v] [--columns A,B,C]",
     .details =
         "A dqd that crashed stays in the list for a day, as not alive. A dqd that a timer starts "
         "counts as alive until three intervals after its last pass. With -v, lists each handler "
         "of each live dqd.",
-    .level = CMD_SCHEMA,
+    CMD_OPTIONS(options, pollers_values),
+    .columns = OUT_OF(columns),
+    .level = CMD_NOTHING,
     .reads_only = true,
     .pages = true,
     .formats = OUT_NO_ID,
     .examples = "dq pollers\n"
-                "dq pollers -v",
+                "dq pollers -v\n"
+                "dq pollers -c host,pid,quiet",
     .run = run,
 };

@@ -48,18 +48,18 @@ struct poller_info {
 /* Its columns, as TASK_COLUMNS in base/task.h: those that are shown, and the others. X(in dq_poller
  * or defined in poller_store.c, name, type, field, cut at, flags, get, help). get is in
  * src/cli/verb/cmd_pollers.c. */
-#define POLLER_STORE_COLUMNS(X)                                                                           \
-    X("host", "host", NAME, host, COLUMN_NARROW, 0, NULL, "")                                             \
-    X("pid", "pid", U32, pid, 0, 0, NULL, "")                                                             \
-    X("mode", "mode", NAME, mode, 0, 0, NULL, "")                                                         \
-    X("slots", "slots", INT, slots, 0, 0, NULL, "")                                                       \
-    X("running", "running", INT, running, 0, 0, get_running, "")                                          \
-    X("start_time", "started", TIME, started_at, 0, 0, NULL, "")                                          \
-    X("last_seen", "last_seen", TIME, last_seen_at, 0, 0, NULL, "")                                       \
-    X("version", "version", NAME, version, 0, 0, NULL, "")                                                \
-    X(LIVES, "alive", BOOL, alive, 0, 0, get_alive, "")                                                   \
-    X("next_pass", "next_pass", TIME, next_pass_at, 0, 0, NULL, "")                                       \
-    X(QUIET, "quiet", BOOL, quiet, 0, 0, NULL, "")
+#define POLLER_STORE_COLUMNS(X) \
+    X("host", "host", NAME, host, COLUMN_NARROW, 0, NULL, "where it runs") \
+    X("pid", "pid", U32, pid, 0, 0, NULL, "its process id") \
+    X("mode", "mode", NAME, mode, 0, 0, NULL, "once, for or resident") \
+    X("slots", "slots", INT, slots, 0, 0, NULL, "how many handlers may run at a time") \
+    X("running", "running", INT, running, 0, 0, get_running, "handlers that run") \
+    X("start_time", "started", TIME, started_at, 0, 0, NULL, "when it started") \
+    X("last_seen", "last_seen", TIME, last_seen_at, 0, 0, NULL, "its last heartbeat") \
+    X("version", "version", NAME, version, 0, 0, NULL, "the version of dqd") \
+    X(LIVES, "alive", BOOL, alive, 0, 0, get_alive, "whether its heartbeat is recent, or its next pass is expected") \
+    X("next_pass", "next_pass", TIME, next_pass_at, 0, 0, NULL, "of a pass that has ended: until when it counts as alive") \
+    X(QUIET, "quiet", BOOL, quiet, 0, 0, NULL, "whether dq quiet has asked it to claim nothing")
 #define POLLER_STORE_MORE(X)                                                                              \
     X("token", NULL, TOKEN, token, 0, 0, NULL, "")                                                        \
     X("stale_after", NULL, MS, stale_after_ms, 0, 0, NULL, "")                                            \
