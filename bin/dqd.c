@@ -77,14 +77,6 @@ static const struct cmd_option options[] = {
 static const struct cmd dqd = {
     .name = "dqd",
     .program = true,
-    .usage =
-        "[--once | --for DURATION | --resident] [--config FILE] [--tag GLOB]... [--slots N] [--log-level LEVEL] [--allow-overlap]\n"
-        "--check-config | --list-handlers [--config FILE]\n"
-        "--help | --version",
-    .summary = "start the handlers of tasks that are due",
-    .details =
-        "On SIGTERM, dqd starts no more tasks and exits when running handlers have finished; a second SIGTERM kills them. SIGHUP "
-        "reloads both files. See dqd(8), dq.ini(5), dq-handlers(5).",
     CMD_OPTIONS(options, dqd_values),
     .exclusive = "once for resident check-config list-handlers",
 };

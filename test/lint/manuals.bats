@@ -129,7 +129,7 @@ says() { tr -s ' \n' ' ' <"$doc/$1" | grep -qF -- "$2" || echo "doc/$1 lacks: $2
         least=$(constant LEAST_SECONDS cli/verb/cmd_bench.c)s most=$(constant MOST_MINUTES cli/verb/cmd_bench.c)m
         [ "$(constant DEFAULT_MINUTES cli/verb/cmd_bench.c)" = 1 ] || echo 'dq bench: not a minute'
         says dq-bench.1 "between $least and $most; a shorter time gives rougher figures. The default is one minute."
-        helps add "chunks of up to $(constant TASK_CHUNK_ROWS store/ask/task_add.h) lines"
+        helps add "chunks of up to $(with_commas "$(constant TASK_CHUNK_ROWS store/ask/task_add.h)") lines"
         says dq-stats.1 "The $(constant STATS_PROM_TAGS cli/judge/stats_prom.h) tags with the most due tasks"
         says dq-stats.1 "A dqd counts at most $(constant MINUTE_TAGS_MOST poller/minute.h) tags apart at a time"
         helps list "default: $(constant TERMINAL_LIMIT cli/verb/cmd_list.c) on a terminal"

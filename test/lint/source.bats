@@ -3,7 +3,7 @@
 load ../lib/lint
 setup() { cd "$lint_top"; }
 
-c_files() { find src bin -name '*.[ch]' ! -name migrations.c ! -name completion_scripts.c | sort; }
+c_files() { find src bin -name '*.[ch]' ! -name migrations.c ! -name texts.c | sort; }
 
 scripts()
 {

@@ -3,6 +3,7 @@
  * texts are made from.
  */
 #include "cli/line/option.h"
+#include "cli/line/texts.h"
 #include "cli/line/verbs.h"
 
 #include "base/task.h"
@@ -71,8 +72,10 @@ static void test_names_of_verbs_are_unique(void **state)
         assert_ptr_equal(verbs_find(verbs_table[v]->name, &err), verbs_table[v]);
         if (verbs_table[v]->alias)
             assert_ptr_equal(verbs_find(verbs_table[v]->alias, &err), verbs_table[v]);
-        assert_true(strlen(verbs_table[v]->summary) > 0);
-        assert_int_not_equal(verbs_table[v]->summary[strlen(verbs_table[v]->summary) - 1], '.');
+        const struct texts_help *help = texts_help(verbs_table[v]->name);
+        assert_string_equal(help->name, verbs_table[v]->name);
+        assert_true(strlen(help->summary) > 0);
+        assert_int_not_equal(help->summary[strlen(help->summary) - 1], '.');
         assert_true(verbs_table[v]->formats != 0);
     }
 }

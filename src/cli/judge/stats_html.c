@@ -8,6 +8,7 @@
 #include "base/replace.h"
 #include "base/when.h"
 #include "cli/judge/stats_plot.h"
+#include "cli/line/texts.h"
 #include "cli/show/html.h"
 #include "cli/show/out.h"
 
@@ -20,60 +21,6 @@
 #define ERRORS_MOST 10
 #define REFRESHES_LATE 2           /* a page that misses two has nobody who makes it */
 #define LATE_MS (10 * WHEN_SECOND) /* a tag that is later comes before busy ones */
-
-/* Below 60rem, a row of the table is a tag with its numbers below, each with its name. */
-static const char head[] =
-    "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n"
-    "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n"
-    "<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src 'unsafe-inline'\">\n"
-    "<style>\n"
-    ":root{color-scheme:light dark;--page:#fff;--text:#1f2328;--dim:#59636e;--line:#d8dee4;--done:#4d7ea8;--retried:#b8770b;"
-    "--failed:#cf222e}\n"
-    "@media(prefers-color-scheme:dark){:root{--page:#0f1318;--text:#e6e9ed;--dim:#9aa4af;--line:#2c333b;--done:#6ea0cc;"
-    "--retried:#d99a2b;--failed:#ff6a62}}\n"
-    "*{box-sizing:border-box}\n"
-    "body{margin:0 auto;padding:1.5rem 1rem;max-width:76rem;background:var(--page);color:var(--text);"
-    "font:.9375rem/1.45 system-ui,sans-serif;font-variant-numeric:tabular-nums;overflow-wrap:anywhere}\n"
-    "h1{font-size:1.375rem;line-height:1.3;margin:0}h2{font-size:1rem;margin:0}p{margin:.25rem 0 0;color:var(--dim)}\n"
-    "section{margin-top:1.75rem}.bad{color:var(--failed)}.warn{color:var(--retried)}.zero{color:var(--dim)}\n"
-    ".cards{display:grid;grid-template-columns:repeat(5,1fr);gap:.625rem;margin:.5rem 0 0}\n"
-    ".cards li{border:1px solid var(--line);border-radius:.5rem;padding:.5rem .75rem}\n"
-    ".cards span{display:block;color:var(--dim);font-size:.8125rem}.cards b{font-size:1.25rem;font-weight:normal}\n"
-    ".plots{display:grid;grid-template-columns:1fr 1fr;gap:1.75rem 2rem}\n"
-    "figure{margin:0;min-width:0}figcaption{display:flex;flex-wrap:wrap;justify-content:space-between;gap:0 1rem}\n"
-    "ul{margin:0;padding:0;list-style:none}.legend{display:flex;flex-wrap:wrap;gap:0 1rem;color:var(--dim);font-size:.8125rem}\n"
-    ".legend li::before{content:\"\";display:inline-block;width:.625rem;height:.625rem;border-radius:2px;margin-right:.375rem;"
-    "background:var(--mark)}\n"
-    ".done,.p50{--mark:var(--done)}.retried,.p95{--mark:var(--retried)}.failed,.max{--mark:var(--failed)}\n"
-    ".plot{display:grid;grid-template-columns:auto 1fr;gap:0 .5rem;margin:.875rem 0 .25rem}\n"
-    ".y{position:relative;width:3.5rem;color:var(--dim);font-size:.75rem;line-height:1}\n"
-    ".y span{position:absolute;right:0;transform:translateY(-50%);white-space:nowrap}\n"
-    ".x{display:flex;justify-content:space-between;margin-left:4rem;color:var(--dim);font-size:.75rem}\n"
-    "svg{display:block;width:100%;height:11rem;border-bottom:1px solid var(--dim)}\n"
-    "svg path{fill:var(--mark)}svg .grid{stroke:var(--line);vector-effect:non-scaling-stroke}\n"
-    "polyline{fill:none;stroke:var(--mark);stroke-width:1.75;stroke-linejoin:round;vector-effect:non-scaling-stroke}\n"
-    ".max{stroke-dasharray:2 2}.ahead{--mark:var(--done)}\n"
-    ".lines li::before{height:2px;width:1.25rem;border-radius:0;vertical-align:middle}"
-    ".lines .max::before{mask:repeating-linear-gradient(90deg,#000 0 4px,#0000 4px 7px)}\n"
-    ".errors li{display:grid;grid-template-columns:4.5rem 1fr;gap:0 .75rem;padding:.375rem 0;border-bottom:1px solid "
-    "var(--line)}.errors b{text-align:right;font-weight:normal}.errors small{color:var(--dim);font-size:.8125rem}\n"
-    "table{width:100%;border-collapse:collapse;margin-top:.25rem}\n"
-    "th,td{padding:.375rem .5rem;border-bottom:1px solid var(--line);text-align:right;vertical-align:top}\n"
-    "thead th{color:var(--dim);font-weight:normal;font-size:.8125rem;padding-bottom:.25rem;white-space:nowrap}\n"
-    "thead tr:first-child th{border-bottom:0;padding-bottom:0;text-align:center}\n"
-    "tr>:nth-child(3),tr>:nth-child(7),thead tr:first-child>:nth-child(4){border-left:1px solid var(--line)}\n"
-    "th:first-child{text-align:left;padding-left:0}tbody th{font-weight:600;width:40%}tr>:last-child{padding-right:0}\n"
-    "th small{display:block;color:var(--dim);font-size:.8125rem;font-weight:normal}\n"
-    "td{white-space:nowrap}td svg{width:8rem;height:1.375rem;border-bottom-color:var(--line)}\n"
-    "@media(max-width:60rem){.cards{grid-template-columns:1fr 1fr}.cards li:first-child{grid-column:1/-1}"
-    ".plots{grid-template-columns:1fr}thead{display:none}table,tbody{display:block}\n"
-    "tr{display:grid;grid-template-columns:repeat(4,minmax(0,1fr));gap:.125rem .5rem;padding:.625rem 0;"
-    "border-bottom:1px solid var(--line)}\n"
-    "tbody tr>:nth-child(n){border:0;padding:0;text-align:left;width:auto;white-space:normal}tbody th{grid-column:1/-1}\n"
-    "td:has(svg){grid-column:1/-1}td:empty{display:none}td svg{width:100%}\n"
-    "td::before{content:attr(data-name);display:block;color:var(--dim);font-size:.75rem}\n"
-    "td.lately::before{content:attr(data-name) var(--period)}td:has(svg)::before{content:none}}\n"
-    "</style>\n";
 
 /* ---- the head of the page */
 
@@ -327,7 +274,7 @@ int stats_html_write(const struct stats_page *p, const char *path, const struct 
     BUF_LOCAL struct buf b = BUF_INIT;
     int rc = 0;
 
-    buf_str(&b, head);
+    buf_str(&b, texts_page);
     put_place(&b, p, style);
     put_cards(&b, s);
     buf_str(&b, "<section class=\"plots\">\n");

@@ -1,8 +1,8 @@
 /*
  * cmd.h - a verb of dq: its name, arguments and action, and the context that every verb gets.
  *
- * Each cmd_VERB.c defines one struct cmd; the table in verbs.c lists them. Parsing, checking of
- * values, usage and help follow from the declaration alone.
+ * Each cmd_VERB.c defines one struct cmd; the table in verbs.c lists them. Parsing and checking of
+ * values follow from the declaration alone, usage and help from that and etc/help.
  */
 #ifndef DQ_CLI_LINE_CMD_H
 #define DQ_CLI_LINE_CMD_H
@@ -77,10 +77,6 @@ struct cmd_context;
 struct cmd {
     const char *name, *alias; /* alias NULL: none */
     const char *group;        /* heading in `dq help` */
-    const char *summary;      /* one line, lower case, no full stop */
-    const char *usage;        /* what follows the name; one line each way to call it */
-    const char *details;      /* paragraphs of help; NULL: none */
-    const char *examples;     /* one command a line; NULL: those of the verb that it belongs to */
     /* what follows the name may also be one of these commands, each named "NAME WORD";
      * NULL-terminated; NULL: it has none */
     const struct cmd *const *commands;

@@ -6,6 +6,7 @@
 
 #include "base/text.h"
 #include "cli/line/option.h"
+#include "cli/line/texts.h"
 #include "cli/line/verbs.h"
 #include "cli/show/task_columns.h"
 
@@ -65,7 +66,7 @@ static void offer_options(const struct line *l, const struct cmd_option *options
 static void offer_verbs(const struct line *l)
 {
     for (size_t i = 0; verbs_table[i]; i++)
-        offer(l, verbs_table[i]->name, verbs_table[i]->summary);
+        offer(l, verbs_table[i]->name, texts_help(verbs_table[i]->name)->summary);
 }
 
 static void offer_formats(const struct line *l)
@@ -111,11 +112,11 @@ static enum complete_more offer_values(struct line *l, const struct cmd_option *
 /* By the word with which the first line of the verb's usage begins; an id, with which any does. */
 static enum complete_more offer_operand(struct line *l)
 {
-    const char *usage = l->cmd->usage;
+    const char *usage = texts_help(l->cmd->name)->usage;
     bool ids = strncmp(usage, "ID", 2) == 0 || strstr(usage, "\nID");
     for (size_t i = 0; l->operands == 0 && l->cmd->commands && l->cmd->commands[i]; i++)
         offer(l, l->cmd->commands[i]->name + strlen(l->cmd->name) + 1,
-              l->cmd->commands[i]->summary);
+              texts_help(l->cmd->commands[i]->name)->summary);
     if (strncmp(usage, "ID...", 5) == 0 || (ids && l->operands == 0))
         return COMPLETE_IDS;
     if (l->operands > 0)

@@ -11,6 +11,7 @@
 #include "base/text.h"
 #include "base/when.h"
 #include "base/when_parse.h"
+#include "cli/line/texts.h"
 
 #include <ctype.h>
 #include <errno.h>
@@ -381,18 +382,18 @@ static int check_list(const struct cmd_context *c, const char *list, bool exclus
 static int check_operands(const struct cmd_context *c, struct err *err)
 {
     const struct cmd *cmd = c->cmd;
-    int len = (int)strcspn(cmd->usage, "\n");
+    const char *usage = texts_help(cmd->name)->usage;
+    int len = (int)strcspn(usage, "\n");
     const char *dq = cmd->program ? "" : "dq ";
     bool replaced = false;
     for (size_t i = 0; cmd->instead && i < cmd->option_count; i++)
         replaced |=
             strcmp(cmd->options[i].name, cmd->instead) == 0 && is_set(&cmd->options[i], c->values);
     if (c->operand_count < cmd->min_operands && !replaced)
-        return err_set(err, ERR_USAGE, "missing argument: %s%s %.*s", dq, cmd->name, len,
-                       cmd->usage);
+        return err_set(err, ERR_USAGE, "missing argument: %s%s %.*s", dq, cmd->name, len, usage);
     if (cmd->max_operands >= 0 && c->operand_count > cmd->max_operands)
         return err_set(err, ERR_USAGE, "unexpected argument \"%s\": %s%s %.*s",
-                       c->operands[cmd->max_operands], dq, cmd->name, len, cmd->usage);
+                       c->operands[cmd->max_operands], dq, cmd->name, len, usage);
     return 0;
 }
 

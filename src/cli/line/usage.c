@@ -6,6 +6,7 @@
 
 #include "cli/line/option.h"
 #include "cli/line/select.h"
+#include "cli/line/texts.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -105,7 +106,8 @@ void usage_put_verb(struct buf *b, const struct cmd *cmd)
 {
     const char *prefix = "usage:", *dq = cmd->program ? "" : "dq ";
     const size_t indent = 8 + strlen(dq) + strlen(cmd->name);
-    for (const char *s = cmd->usage;; s++) {
+    const struct texts_help *help = texts_help(cmd->name);
+    for (const char *s = help->usage;; s++) {
         size_t len = strcspn(s, "\n");
         buf_printf(b, "%-6s %s%s%s", prefix, dq, cmd->name, len ? " " : "");
         put_wrapped(b, s, len, indent, indent);
@@ -114,11 +116,11 @@ void usage_put_verb(struct buf *b, const struct cmd *cmd)
         if (*s == '\0')
             break;
     }
-    buf_printf(b, "\n%s: %s", cmd->name, cmd->summary);
+    buf_printf(b, "\n%s: %s", cmd->name, help->summary);
     if (cmd->alias)
         buf_printf(b, " (short: %s)", cmd->alias);
     buf_str(b, "\n");
-    for (const char *s = cmd->details; s && *s != '\0';) {
+    for (const char *s = help->details; *s != '\0';) {
         size_t len = strcspn(s, "\n");
         buf_chr(b, '\n');
         put_wrapped(b, s, len, 0, 0);
@@ -128,9 +130,9 @@ void usage_put_verb(struct buf *b, const struct cmd *cmd)
     if (cmd->commands)
         buf_str(b, "\ncommands:\n");
     for (size_t i = 0; cmd->commands && cmd->commands[i]; i++) {
-        const struct cmd *one = cmd->commands[i];
-        buf_printf(b, "  %-*s", COMMAND_WIDTH, one->name + strlen(cmd->name) + 1);
-        put_wrapped(b, one->summary, strlen(one->summary), COMMAND_WIDTH + 2, COMMAND_WIDTH + 2);
+        const char *one = cmd->commands[i]->name, *summary = texts_help(one)->summary;
+        buf_printf(b, "  %-*s", COMMAND_WIDTH, one + strlen(cmd->name) + 1);
+        put_wrapped(b, summary, strlen(summary), COMMAND_WIDTH + 2, COMMAND_WIDTH + 2);
     }
     if (cmd->option_count > 0) {
         buf_str(b, "\noptions:\n");
@@ -139,8 +141,8 @@ void usage_put_verb(struct buf *b, const struct cmd *cmd)
     }
     if (cmd->program)
         return;
-    if (cmd->examples)
-        put_examples(b, cmd->examples);
+    if (*help->examples)
+        put_examples(b, help->examples);
     put_global_names(b);
 }
 
@@ -170,11 +172,12 @@ void usage_put_all(struct buf *b, const struct cmd *const *verbs)
     const char *group = "";
     for (size_t i = 0; verbs[i]; i++) {
         const struct cmd *cmd = verbs[i];
+        const char *summary = texts_help(cmd->name)->summary;
         if (strcmp(group, cmd->group) != 0)
             buf_printf(b, "\n%s:\n", cmd->group);
         group = cmd->group;
         buf_printf(b, "  %-12s ", cmd->name);
-        put_wrapped(b, cmd->summary, strlen(cmd->summary), 15, 15);
+        put_wrapped(b, summary, strlen(summary), 15, 15);
     }
     buf_chr(b, '\n');
     usage_put_global(b, verbs);

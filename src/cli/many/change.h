@@ -57,12 +57,4 @@ int change_apply(struct cmd_context *c, const struct targets *x, const struct ta
                  struct event_act *act, const char *past, struct task_changed *ret, struct err *err)
     __attribute__((warn_unused_result));
 
-/* Help that all of them share. */
-/* clang-format off */
-#define CHANGE_DETAILS                                                                                                           \
-    "The operand - reads ids from standard input. An id that does not exist or is in another state is reported, and the exit "   \
-    "status is then 1; the others are processed. If a filter matches more than one task, asks for confirmation; without a "      \
-    "terminal, -y is required."
-/* clang-format on */
-
 #endif

@@ -305,17 +305,6 @@ static const struct cmd_option options[] = {
 const struct cmd cmd_add = {
     .name = "add",
     .group = "change",
-    .summary = "add a task, or every line of a file",
-    .usage = "TAG [BODY | - | @FILE] [--in D | --at TIME] [--key K]\n--from FILE",
-    .details =
-        "Prints the id and, on standard error, when the task is due. The handler reads the body from its standard input. BODY is "
-        "the body itself, - takes it from standard input, @FILE from a file; without one it is empty, and it is an error if "
-        "standard input has data.\n"
-        "FILE has one task per line. NDJSON has the members tag, body (or body_base64), key, in or at, max_attempts, attempted, "
-        "priority, expires or expires_at. TSV has the columns tag, in or at, key, body, or "
-        "those named by a first line that begins with \"tag\"; \\t \\n \\r \\\\ and \\xHH "
-        "stand for bytes. CSV has the columns that its first line names. Lines are added in chunks of up to " TEXT_OF(
-            TASK_CHUNK_ROWS) " lines, each whole or not at all.",
     CMD_OPTIONS(options, add_values),
     .exclusive = "in at, expires expires-at, sql dry-run",
     .requires = "skip from, format from, over from",
@@ -323,10 +312,5 @@ const struct cmd cmd_add = {
     .max_operands = 2,
     .level = CMD_NOTHING,
     .formats = OUT_ANY,
-    .examples = "dq add mail.welcome \"user 17\" --in 10m\n"
-                "dq add report.daily --at \"tomorrow 06:00\"\n"
-                "dq add stock.index 4711 --key item-4711 --key-conflict again\n"
-                "echo \"$body\" | dq add order.paid - --key order-4711\n"
-                "dq add --from orders.csv --dry-run",
     .run = run,
 };

@@ -219,18 +219,9 @@ static const struct cmd_option options[] = {
 const struct cmd cmd_bench = {
     .name = "bench",
     .group = "operate",
-    .summary = "estimate what this server and host can handle",
-    .usage = "[--for D] [--database NAME]\n--clean",
-    .details =
-        "Creates a database on the configured server, dq_bench_ and a random number, measures in it, and drops it again, also when "
-        "interrupted; no other database is touched. Meanwhile it keeps one connection busy, and the cores of this host for a third "
-        "of the time: run it at a quiet hour. It writes up to about 100 MB, which also go to the binary log and to replicas.\n"
-        "It adds, claims and settles tasks as dq and dqd do, starts processes, and runs the dqd beside dq or in PATH. The handlers "
-        "do nothing: the figures show what dq leaves to yours.",
     CMD_OPTIONS(options, bench_values),
     .exclusive = "clean for, clean database",
     .level = CMD_NOTHING,
     .formats = OUT_NO_ID,
-    .examples = "dq bench --for 30s",
     .run = run,
 };

@@ -481,21 +481,9 @@ static const struct cmd_option options[] = {
 const struct cmd cmd_check = {
     .name = "check",
     .group = "look",
-    .summary = "print one line for monitoring, with an exit status",
-    .usage =
-        "[--max-late D] [--max-failed N[/D]] [--max-expired N[/D]] [--max-pending N] [--min-dqds N] "
-        "[--max-running D] [--schedules GLOB] [--tag GLOB]",
-    .details =
-        "Exits with 0 if all is well, 1 for a warning, 2 if it is critical, 3 if that is unknown. Always critical: no dqd is "
-        "alive, or none serves a tag that has due tasks. A warning: a tag rests because its handler cannot be started, or "
-        "the server refuses to change its tasks, or takes long, or every dqd that serves it is quiet, or its "
-        "breaker has opened. Tags that a pause or a limit keeps waiting are not late.",
     CMD_OPTIONS(options, check_values),
     .level = CMD_NOTHING,
     .reads_only = true,
     .formats = OUT_BIT(OUT_TABLE) | OUT_BIT(OUT_JSON),
-    .examples = "dq check --max-late 1m --max-failed 10/1h\n"
-                "dq check -t \"pay.*\" --max-pending 1000\n"
-                "line=$(dq check --max-late 5m) || echo \"$line\"",
     .run = run,
 };

@@ -6,7 +6,7 @@
  * whatever is wrong with the configuration or the database.
  */
 #include "cli/line/complete.h"
-#include "cli/line/completion_scripts.h"
+#include "cli/line/texts.h"
 #include "cli/line/verbs.h"
 #include "store/ask/complete_store.h"
 
@@ -96,9 +96,9 @@ static int run(struct cmd_context *c, const void *values, struct err *err)
     if (v->line)
         return print_words(c, err);
     const char *shell = c->operand_count == 1 ? c->operands[0] : "";
-    const char *script = strcmp(shell, "bash") == 0   ? completion_scripts_bash
-                         : strcmp(shell, "zsh") == 0  ? completion_scripts_zsh
-                         : strcmp(shell, "fish") == 0 ? completion_scripts_fish
+    const char *script = strcmp(shell, "bash") == 0   ? texts_bash
+                         : strcmp(shell, "zsh") == 0  ? texts_zsh
+                         : strcmp(shell, "fish") == 0 ? texts_fish
                                                       : NULL;
     if (!script)
         return err_set(err, ERR_USAGE, "give one shell: bash, zsh or fish");
@@ -116,19 +116,10 @@ static const struct cmd_option options[] = {
 const struct cmd cmd_completion = {
     .name = "completion",
     .group = "help",
-    .summary = "print a script that makes a shell complete commands of dq",
-    .usage = "bash | zsh | fish\n--line -- [WORD]...",
-    .details =
-        "The script asks dq completion --line for words: verbs, options, their values, and tags, ids "
-        "and keys that are in the database, if it answers at once.\n"
-        "Names with characters that are special to a shell are left out.",
     CMD_OPTIONS(options, completion_values),
     .max_operands = -1,
     .level = CMD_NOTHING,
     .reads_only = true,
     .formats = OUT_BIT(OUT_TABLE),
-    .examples = "dq completion bash | sudo tee /etc/bash_completion.d/dq\n"
-                "dq completion fish | source\n"
-                "dq completion --line li",
     .run = run,
 };

@@ -109,18 +109,10 @@ static const struct cmd_option options[] = {
 const struct cmd cmd_doctor = {
     .name = "doctor",
     .group = "operate",
-    .summary = "check the configuration, the server, the tables and the dqds",
-    .usage = "[--old-transaction D]",
-    .details =
-        "Prints one line for each check: ok, warn or BAD, and what to do; or ?, in other formats "
-        "unknown, if the check could not be made. Changes nothing. A check is skipped if an "
-        "earlier one on which it depends has failed. Exit status: 2 if something is bad, 1 with a "
-        "warning, else 0.",
     CMD_OPTIONS(options, doctor_values),
     .level = CMD_NOTHING,
     .reads_only = true,
     .pages = true,
     .formats = OUT_NO_ID,
-    .examples = "dq doctor\ndq doctor -o json",
     .run = run,
 };

@@ -11,7 +11,6 @@
 #include "base/text.h"
 #include "base/when.h"
 
-
 #define DEFAULT_WINDOW_HOURS 24
 /* A table shows this many lines to retry tasks with. */
 #define RETRY_LINES 10
@@ -209,14 +208,6 @@ static const struct cmd_option options[] = {
 const struct cmd cmd_errors = {
     .name = "errors",
     .group = "look",
-    .summary = "show what fails, how often, since when",
-    .usage = "[--since TIME|D] [--until TIME|D] [--tag GLOB] [--exact]",
-    .details =
-        "Groups failed attempts by tag and error; in an error, * stands for numbers, ids and quoted words. Shows the tasks that "
-        "have failed for good and those that run again, the first and the last time, the last task, and the command to retry them.",
-    .examples = "dq errors --since 1h\n"
-                "dq errors --since yesterday --until today\n"
-                "dq errors --tag 'mail.*' -o json",
     CMD_OPTIONS(options, errors_values),
     .level = CMD_SCHEMA,
     .reads_only = true,

@@ -291,17 +291,6 @@ static const struct cmd_option options[] = {
 const struct cmd cmd_events = {
     .name = "events",
     .group = "look",
-    .summary = "show who changed what, failures, and what was started and done",
-    .usage =
-        "[--since TIME|D] [--until TIME|D] [--tag GLOB] [--who GLOB] [--event E[,E]] [--acts] [-n N] [--columns A,B,C]\n"
-        "ID\n--key KEY [--tag GLOB]\n-f [--tag GLOB] [--who GLOB] [--event E[,E]] [--acts]",
-    .details =
-        "Acts of operators, with the options that they gave and how many tasks they changed; starts and ends of dqd, and dqds "
-        "that fell silent or came back; failures, those of a tag and minute that differ only in numbers as one line; and how "
-        "many attempts began and how many tasks were done, by tag if --tag is given. Oldest first. With an ID, the life of that "
-        "task: its attempts, and the acts that changed it. [retention] in dq.ini says how long each is kept.",
-    .examples =
-        "dq events 17\ndq events --since 2h --tag 'mail.*'\ndq events --who 'alice@*' -n 20\ndq events -f",
     CMD_OPTIONS(options, events_values),
     .exclusive = "follow until",
     .max_operands = 1,

@@ -212,19 +212,9 @@ static const struct cmd_option options[] = {SELECT_OPTIONS(struct export_values,
 const struct cmd cmd_export = {
     .name = "export",
     .group = "operate",
-    .summary = "write tasks with all that belongs to them, for dq import",
-    .usage = "[FILTER]... >FILE",
-    .details =
-        "Writes one JSON object per line to standard output: each task, followed by its attempts. "
-        "Without a filter, all tasks. A running task is exported as pending, without its current "
-        "attempt. The table is read in steps and without locks, so a task that changes meanwhile "
-        "is written in its old or its new state. The last line has the numbers of tasks and "
-        "attempts.",
     CMD_OPTIONS(options, export_values),
     .level = CMD_SCHEMA,
     .reads_only = true,
     .formats = OUT_BIT(OUT_NDJSON) | OUT_BIT(OUT_TABLE),
-    .examples = "dq export >tasks.ndjson\n"
-                "dq export -t \"mail.*\" -s failed | gzip >failed.ndjson.gz",
     .run = run,
 };

@@ -156,17 +156,10 @@ static const struct cmd_option options[] = {
 const struct cmd cmd_forecast = {
     .name = "forecast",
     .group = "look",
-    .summary = "show how many tasks become due when",
-    .usage = "[--by minute|hour] [--tag GLOB] [--for D]",
-    .details = "A herd is " TEXT_OF(
-        FORECAST_HERD) " tasks or more of one tag in one second; the largest one of each step is shown. If tasks "
-                       "are many, numbers are estimates: marked with ~, in json with sampled.",
     CMD_OPTIONS(options, forecast_values),
     .level = CMD_SCHEMA,
     .reads_only = true,
     .pages = true,
     .formats = OUT_NO_ID,
-    .examples = "dq forecast --for 1h\n"
-                "dq forecast -t \"mail.*\" -o json",
     .run = run,
 };

@@ -36,13 +36,9 @@ static int run(struct cmd_context *c, const void *values __attribute__((unused))
 const struct cmd cmd_help = {
     .name = "help",
     .group = "help",
-    .summary = "explain dq, one of its commands, filters, or common options",
-    .usage = "[COMMAND... | filters | options]",
     .max_operands = 2,
     .level = CMD_NOTHING,
     .pages = true,
     .formats = OUT_BIT(OUT_TABLE),
-    .examples = "dq help list\n"
-                "dq help filters",
     .run = run,
 };

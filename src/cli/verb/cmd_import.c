@@ -337,20 +337,9 @@ static const struct cmd_option options[] = {
 const struct cmd cmd_import = {
     .name = "import",
     .group = "operate",
-    .summary = "store the tasks that dq export wrote",
-    .usage = "[FILE | -] [--keep-ids] [--complete] [--skip N] [--dry-run]",
-    .details =
-        "Without FILE, reads standard input. Tasks keep their states, times, counts and attempts. "
-        "They are stored in chunks, each whole or not at all. It is an error, which names the "
-        "line, if an id exists (with --keep-ids), or if a pending or running task of the tag has "
-        "the key. If lines are missing at the end, a note says so; with --complete that is an "
-        "error: a file is then not imported at all, and other input only up to the last complete "
-        "chunk. Pending tasks that are due run at once: pause their tags first if they must not.",
     CMD_OPTIONS(options, import_values),
     .max_operands = 1,
     .level = CMD_SCHEMA,
     .formats = OUT_BIT(OUT_TABLE) | OUT_BIT(OUT_JSON) | OUT_BIT(OUT_NDJSON),
-    .examples = "dq import --dry-run tasks.ndjson\n"
-                "dq import --keep-ids tasks.ndjson",
     .run = run,
 };

@@ -213,19 +213,10 @@ static const struct cmd_option options[] = {
 const struct cmd cmd_init = {
     .name = "init",
     .group = "operate",
-    .summary = "create the tables, or upgrade them; never destroys data",
-    .usage = "[--no-routines]\n--plan [--no-routines]\n--print-sql [N] [--no-routines]",
-    .details =
-        "Can be run at any time, also several times at once, while dq and dqd of this and of the "
-        "previous version work. If it is interrupted, the next run continues its work. Creates "
-        "the database if it does not exist and the account may create it.",
     CMD_OPTIONS(options, init_values),
     .exclusive = "plan print-sql",
     .max_operands = 1,
     .level = CMD_NOTHING,
     .formats = OUT_BIT(OUT_TABLE) | OUT_BIT(OUT_JSON) | OUT_BIT(OUT_NDJSON),
-    .examples = "dq init --plan\n"
-                "dq init\n"
-                "dq init --print-sql | mysql dq",
     .run = run,
 };

@@ -244,22 +244,10 @@ static const struct cmd_option options[] = {
 const struct cmd cmd_limit = {
     .name = "limit",
     .group = "change",
-    .summary = "limit how many tasks run, how fast they start, and in which hours",
-    .usage =
-        "[NAME] [--export]\n"
-        "NAME [--running N] [--rate N/PERIOD [--burst N]] [--hours WINDOW]... [--clear] [--reason TEXT]",
-    .details =
-        "A tag is under the limit of its own name, or under that which its handler names in limit:. Without "
-        "options, limits are listed.",
     CMD_OPTIONS(options, limit_values),
     .min_operands = 0,
     .max_operands = 1,
     .level = CMD_SCHEMA,
     .formats = OUT_ANY,
-    .examples = "dq limit stripe --rate 100/m --burst 10 --running 4\n"
-                "dq limit mail.newsletter --hours \"Mon-Fri 08:00-18:00 Europe/Berlin\"\n"
-                "dq limit stripe --clear\n"
-                "dq limit\n"
-                "dq limit --export | grep stripe",
     .run = run,
 };

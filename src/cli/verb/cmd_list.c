@@ -347,22 +347,10 @@ const struct cmd cmd_list = {
     .name = "list",
     .alias = "ls",
     .group = "look",
-    .summary = "list tasks",
-    .usage = "[--tag GLOB] [--status S[,S]] [OPTION]...",
-    .details =
-        "Without filters, shows running, overdue, next and paused tasks, and how many have failed. With a filter, and in "
-        "formats for programs, lists pending, running and failed tasks, with --sort late pending and with --sort "
-        "finished finished ones, unless --status is given. -o id prints only ids, for "
-        "pipes.",
     CMD_OPTIONS(options, list_values),
     .level = CMD_NOTHING,
     .reads_only = true,
     .pages = true,
     .formats = OUT_ANY | OUT_BIT(OUT_CSV),
-    .examples = "dq list -t \"mail.*\" -s failed\n"
-                "dq list -s pending --due-before \"+1h\"\n"
-                "dq list -o ndjson --since 2h\n"
-                "dq list -t \"import.*\" --watch 2s\n"
-                "dq list -o id -t mail.welcome | xargs dq cancel",
     .run = run,
 };

@@ -331,17 +331,6 @@ static const struct cmd_option options[] = {
 const struct cmd cmd_logs = {
     .name = "logs",
     .group = "write handlers",
-    .summary = "print the output of a task's last or running attempt",
-    .usage = "ID [-f] [--attempt N]\n--key KEY [--tag GLOB] [-f] [--attempt N]",
-    .details =
-        "Works from any host. Control characters are escaped on a terminal. The end of an "
-        "attempt's output is kept (output_limit in dq-handlers(5)). With -f the output is at most "
-        "about a second late, and the outcome is printed on standard error when the attempt has "
-        "ended.\n"
-        "The tasks of a batch have one process: its standard error is shown for each of them.",
-    .examples = "dq logs 17\n"
-                "dq logs -f 17\n"
-                "dq logs 17 --attempt 2",
     CMD_OPTIONS(options, logs_values),
     .min_operands = 1,
     .max_operands = 1,

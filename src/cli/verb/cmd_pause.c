@@ -112,10 +112,6 @@ static const struct cmd_option options[] = {
 const struct cmd cmd_pause = {
     .name = "pause",
     .group = "change",
-    .summary = "stop starting tasks of a tag, or of all that match",
-    .usage = "TAG|GLOB [--for D | --until TIME] [--reason TEXT]\n"
-             "--all [--for D | --until TIME] [--reason TEXT]",
-    .details = "A glob also pauses tags that appear later.",
     CMD_OPTIONS(options, pause_values),
     .exclusive = "for until",
     .min_operands = 1,
@@ -123,7 +119,5 @@ const struct cmd cmd_pause = {
     .max_operands = 1,
     .level = CMD_SCHEMA,
     .formats = OUT_ANY,
-    .examples = "dq pause mail.welcome --for 2h --reason \"the mail server is down\"\n"
-                "dq pause \"mail.*\" --for 10m",
     .run = run,
 };

@@ -181,20 +181,11 @@ static const struct cmd_option options[] = {
 const struct cmd cmd_pollers = {
     .name = "pollers",
     .group = "look",
-    .summary = "list the dqd processes, and whether they are alive; -v: what they serve",
-    .usage = "[-v] [--columns A,B,C]",
-    .details =
-        "A dqd that crashed stays in the list for a day, as not alive. A dqd that a timer starts "
-        "counts as alive until three intervals after its last pass. With -v, lists each handler "
-        "of each live dqd.",
     CMD_OPTIONS(options, pollers_values),
     .columns = OUT_OF(columns),
     .level = CMD_NOTHING,
     .reads_only = true,
     .pages = true,
     .formats = OUT_NO_ID,
-    .examples = "dq pollers\n"
-                "dq pollers -v\n"
-                "dq pollers -c host,pid,quiet",
     .run = run,
 };

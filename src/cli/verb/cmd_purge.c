@@ -104,14 +104,8 @@ static const struct cmd_option options[] = {
 const struct cmd cmd_purge = {
     .name = "purge",
     .group = "operate",
-    .summary = "delete old finished tasks",
-    .usage = "[--older-than D] [--status S[,S]] [--tag GLOB] [--dry-run]",
-    .details =
-        "Does not ask for confirmation, so that timers can run it. dqd does the same on its own, as set in [retention] of dq.ini.",
     CMD_OPTIONS(options, purge_values),
     .level = CMD_SCHEMA,
     .formats = OUT_NO_ID,
-    .examples = "dq purge --older-than 2d --dry-run\n"
-                "dq purge -s done",
     .run = run,
 };

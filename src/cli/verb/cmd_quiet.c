@@ -71,14 +71,11 @@ static const struct cmd_option options[] = {
 const struct cmd cmd_quiet = {
     .name = "quiet",
     .group = "change",
-    .summary = "let a dqd claim nothing; running handlers continue",
-    .usage = "HOST[:PID] [--for D]",
     CMD_OPTIONS(options, quiet_values),
     .min_operands = 1,
     .max_operands = 1,
     .level = CMD_SCHEMA,
     .formats = OUT_ANY,
-    .examples = "dq quiet web1 --for 30m",
     .run = quiet,
 };
 
@@ -102,12 +99,9 @@ static int unquiet(struct cmd_context *c, const void *values __attribute__((unus
 const struct cmd cmd_unquiet = {
     .name = "unquiet",
     .group = "change",
-    .summary = "let a quiet dqd claim tasks again",
-    .usage = "HOST[:PID]",
     .min_operands = 1,
     .max_operands = 1,
     .level = CMD_SCHEMA,
     .formats = OUT_ANY,
-    .examples = "dq unquiet web1",
     .run = unquiet,
 };

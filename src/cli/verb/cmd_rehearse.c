@@ -219,19 +219,6 @@ static const struct cmd_option options[] = {
 const struct cmd cmd_rehearse = {
     .name = "rehearse",
     .group = "write handlers",
-    .summary = "run a task's handler in this terminal, without touching the task",
-    .usage = "ID [--timeout D]\n--tag T [BODY | - | @FILE] [--key K] [--timeout D]",
-    .details =
-        "Uses the handlers file of this host, and runs the handler as its dqd would: with the same "
-        "environment, account, directory, limits and standard input, in a session of its own. "
-        "Prints what the handler writes, and then what dqd would record. Nothing in the "
-        "database changes. A handler that runs as another account needs root.\n"
-        "The exit status is that of the handler, or 128 + signal; 126 if it cannot be started. For "
-        "a handler that gets a line of JSON, it is 0 if the verdict is done, 75 for "
-        "retry and snooze, 1 for fail.",
-    .examples = "dq rehearse 17\n"
-                "dq rehearse --tag mail.welcome --timeout 0 @body.json\n"
-                "echo hello | dq rehearse --tag mail.welcome -",
     CMD_OPTIONS(options, rehearse_values),
     .requires = "key tag",
     .max_operands = 1,

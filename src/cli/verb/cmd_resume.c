@@ -164,12 +164,6 @@ static const struct cmd_option options[] = {
 const struct cmd cmd_resume = {
     .name = "resume",
     .group = "change",
-    .summary = "start tasks of a paused tag again",
-    .usage = "TAG|GLOB [--over D [--dry-run] [-y]]\n"
-             "--all [--over D [--dry-run] [-y]]",
-    .details =
-        "A glob ends the pause of that glob alone. Names what else pauses the tag, or tags that match. "
-        "Asks for confirmation if --over spreads more than one task; without a terminal, -y is required.",
     CMD_OPTIONS(options, resume_values),
     .requires = "dry-run over",
     .min_operands = 1,
@@ -177,7 +171,5 @@ const struct cmd cmd_resume = {
     .max_operands = 1,
     .level = CMD_SCHEMA,
     .formats = OUT_ANY,
-    .examples = "dq resume mail.welcome\n"
-                "dq resume mail.welcome --over 30m --dry-run",
     .run = run,
 };

@@ -61,8 +61,6 @@ static const struct cmd_option options[] = {
 const struct cmd cmd_schedule_list = {
     .name = "schedule list",
     .group = "look",
-    .summary = "list schedules with their next and last runs",
-    .usage = "[GLOB] [OPTION...]",
     CMD_OPTIONS(options, list_values),
     .max_operands = 1,
     .level = CMD_SCHEMA,
@@ -78,8 +76,6 @@ static const struct cmd *const commands[] = {VERBS_SCHEDULE(ROW) NULL};
 const struct cmd cmd_schedule = {
     .name = "schedule",
     .group = "change",
-    .summary = "add tasks at set times, once for all hosts, as cron does on one",
-    .usage = "[list [GLOB]] [OPTION...]\nCOMMAND [ARGUMENT...]",
     .commands = commands,
     CMD_OPTIONS(options, list_values),
     .max_operands = 0,
@@ -87,12 +83,5 @@ const struct cmd cmd_schedule = {
     .reads_only = true,
     .pages = true,
     .formats = OUT_ANY,
-    .examples = "dq schedule set nightly report --cron '30 2 * * 1-5' --zone Europe/Berlin\n"
-                "dq schedule set feed feed.fetch http://localhost/feed --every 10m\n"
-                "dq schedule next nightly\n"
-                "dq schedule\n"
-                "dq schedule export >schedules\n"
-                "dq schedule apply schedules --owner shop --prune --dry-run\n"
-                "dq schedule import-crontab shop.crontab --dry-run",
     .run = list,
 };

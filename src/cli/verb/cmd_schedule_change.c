@@ -84,8 +84,6 @@ static const struct cmd_option pause_options[] = {
 
 const struct cmd cmd_schedule_pause = {
     .name = "schedule pause",
-    .summary = "skip the slots of schedules until they are resumed",
-    .usage = "NAME... [--reason TEXT]",
     CMD_OPTIONS(pause_options, change_values),
     CHANGE,
     .run = run_pause,
@@ -93,16 +91,12 @@ const struct cmd cmd_schedule_pause = {
 
 const struct cmd cmd_schedule_resume = {
     .name = "schedule resume",
-    .summary = "end a pause; what it skipped stays skipped",
-    .usage = "NAME...",
     CHANGE,
     .run = run_resume,
 };
 
 const struct cmd cmd_schedule_delete = {
     .name = "schedule delete",
-    .summary = "delete schedules; tasks that they have added stay",
-    .usage = "NAME...",
     CHANGE,
     .run = run_delete,
 };

@@ -223,12 +223,6 @@ static const struct cmd_option apply_options[] = {
 const struct cmd cmd_schedule_apply = {
     .name = "schedule apply",
     .group = "change",
-    .summary = "make schedules what a file says, all or none",
-    .usage = "FILE [--owner NAME [--prune]] [--dry-run]",
-    .details =
-        "A line of FILE (- is standard input) is what follows dq schedule set: NAME TAG [BODY] "
-        "and options; words are quoted as in a shell. Lines that begin with # are comments. "
-        "dq schedule export prints such a file.",
     CMD_OPTIONS(apply_options, apply_values),
     .requires = "prune owner",
     .min_operands = 1,
@@ -267,8 +261,6 @@ static const struct cmd_option export_options[] = {
 const struct cmd cmd_schedule_export = {
     .name = "schedule export",
     .group = "look",
-    .summary = "print schedules as lines for dq schedule apply",
-    .usage = "[GLOB] [--owner NAME]",
     CMD_OPTIONS(export_options, apply_values),
     .max_operands = 1,
     .level = CMD_SCHEMA,

@@ -284,12 +284,6 @@ static const struct cmd_option options[] = {
 const struct cmd cmd_schedule_import_crontab = {
     .name = "schedule import-crontab",
     .group = "change",
-    .summary = "make schedules of crontabs, and print handlers for their commands",
-    .usage = "FILE... [--user USER | --system] [--own] [--dry-run]",
-    .details =
-        "Prints a part of a handlers file, in which each command has the tag cron.NAME, and reports for "
-        "each line what became of it. A line that is refused stays in its crontab; the exit status is "
-        "then 1.",
     CMD_OPTIONS(options, import_values),
     .exclusive = "user system",
     .min_operands = 1,

@@ -40,8 +40,6 @@ static int run_now(struct cmd_context *c, const void *values __attribute__((unus
 const struct cmd cmd_schedule_run_now = {
     .name = "schedule run-now",
     .group = "change",
-    .summary = "run a schedule now, besides its slots, and print the id of the task",
-    .usage = "NAME",
     .min_operands = 1,
     .max_operands = 1,
     .level = CMD_SCHEMA,
@@ -135,8 +133,6 @@ static const struct cmd_option options[] = {
 const struct cmd cmd_schedule_backfill = {
     .name = "schedule backfill",
     .group = "change",
-    .summary = "run past slots, whatever has become of them",
-    .usage = "NAME --from TIME [--to TIME] [--over D]",
     CMD_OPTIONS(options, backfill_values),
     .min_operands = 1,
     .max_operands = 1,

@@ -125,11 +125,6 @@ static const struct cmd_option options[] = {
 const struct cmd cmd_schedule_set = {
     .name = "schedule set",
     .group = "change",
-    .summary = "add a schedule, or change it to what is given here",
-    .usage = "NAME TAG [BODY | - | @FILE] --cron EXPR [--zone ZONE] [OPTION...]\n"
-             "NAME TAG [BODY | - | @FILE] --every D | --gap D [OPTION...]",
-    .details =
-        "Whatever is not given has its default, also if the schedule had something else before.",
     CMD_OPTIONS(options, schedule_values),
     .exclusive = "cron every gap, zone every, zone gap",
     .min_operands = 2,

@@ -102,8 +102,6 @@ static int run_show(struct cmd_context *c, const void *values __attribute__((unu
 const struct cmd cmd_schedule_show = {
     .name = "schedule show",
     .group = "look",
-    .summary = "show a schedule and what became of its latest slots",
-    .usage = "NAME",
     .min_operands = 1,
     .max_operands = 1,
     .level = CMD_SCHEMA,
@@ -201,8 +199,6 @@ static const struct cmd_option next_options[] = {
 const struct cmd cmd_schedule_next = {
     .name = "schedule next",
     .group = "look",
-    .summary = "show when a schedule will run",
-    .usage = "NAME [-n N] [--since TIME]",
     CMD_OPTIONS(next_options, next_values),
     .min_operands = 1,
     .max_operands = 1,

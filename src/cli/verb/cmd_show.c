@@ -319,11 +319,6 @@ static const struct cmd_option options[] = {
 const struct cmd cmd_show = {
     .name = "show",
     .group = "look",
-    .summary = "show a task's state, body, attempts and output",
-    .usage = "ID... [--full]\n--key KEY [--tag GLOB] [--full]",
-    .details =
-        "For a pending task, also shows if its tag is paused, or if no dqd serves it. In json, "
-        "bytes are exact; in a table they are escaped.",
     CMD_OPTIONS(options, show_values),
     .min_operands = 1,
     .max_operands = -1,
@@ -332,8 +327,5 @@ const struct cmd cmd_show = {
     .reads_only = true,
     .pages = true,
     .formats = OUT_ANY,
-    .examples = "dq show 17\n"
-                "dq show --key order-17 --full\n"
-                "dq show 17 -o json",
     .run = run,
 };

@@ -368,14 +368,6 @@ static const struct cmd_option options[] = {
 const struct cmd cmd_stats = {
     .name = "stats",
     .group = "look",
-    .summary = "show counts by tag and state, lateness, throughput",
-    .usage =
-        "[--since TIME|D] [--by minute|hour] [--tag GLOB] [--exact]\n[--since TIME|D] [--tag GLOB] --html FILE [--refresh D]",
-    .details =
-        "Lateness is the time from when a task was due, added or moved, whichever was last, to the start of an attempt: "
-        "median, percentiles and maximum. TOOK is the time from start to end of the attempts that ended. The first row is for "
-        "all tags together; in json its tag is null. If tasks are many, some counts are estimates: marked with ~, in json with "
-        "sampled.",
     CMD_OPTIONS(options, stats_values),
     .exclusive = "by html, html watch",
     .requires = "refresh html",
@@ -383,8 +375,5 @@ const struct cmd cmd_stats = {
     .reads_only = true,
     .pages = true,
     .formats = OUT_NO_ID | OUT_BIT(OUT_PROMETHEUS),
-    .examples = "dq stats --since 1h\n"
-                "dq stats --since 24h --by hour -t \"mail.*\"\n"
-                "dq stats --since 24h --html report.html",
     .run = run,
 };

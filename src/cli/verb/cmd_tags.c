@@ -144,18 +144,11 @@ static const struct cmd_option options[] = {
 const struct cmd cmd_tags = {
     .name = "tags",
     .group = "look",
-    .summary = "list tags: tasks by state, what is due, the handler",
-    .usage = "[--tag GLOB] [--exact] [--columns A,B,C]",
-    .details =
-        "The handler is the one that the live dqds of all hosts have. If it is \"none\", no dqd serves the "
-        "tag, and its tasks stay pending.",
     CMD_OPTIONS(options, tags_values),
     .columns = OUT_OF(columns),
     .level = CMD_NOTHING,
     .reads_only = true,
     .pages = true,
     .formats = OUT_ANY,
-    .examples = "dq tags\n"
-                "dq tags -t \"mail.*\" -o tsv",
     .run = run,
 };

@@ -304,20 +304,6 @@ static const struct cmd_option options[] = {
 const struct cmd cmd_top = {
     .name = "top",
     .group = "look",
-    .summary = "watch tags on a full screen, and act on them",
-    .usage = "[--tag GLOB] [--every D]",
-    .details =
-        "Above the tags: the dqds, the running handlers, and how many tasks have failed. For each "
-        "tag: how many tasks run and are due, how late the most overdue one is, how many are done "
-        "and how many attempts fail a second, and why due tasks wait. Keys: up and down choose a "
-        "tag; w says why its first task waits, e shows its errors, and enter lists its tasks; p "
-        "pauses, c cancels, t retries, r resumes; s sorts by another column; / filters tags by a "
-        "glob; q quits. Each act is the command of that name, and asks before it changes "
-        "anything.\n"
-        "A number with ~ is an estimate. If the database becomes unavailable, dq top shows the "
-        "last numbers and waits for it.",
-    .examples = "dq top\n"
-                "dq top --tag 'mail.*' --every 5s",
     CMD_OPTIONS(options, top_values),
     .level = CMD_SCHEMA,
     .reads_only = true,

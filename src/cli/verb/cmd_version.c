@@ -93,11 +93,8 @@ static int run(struct cmd_context *c, const void *values __attribute__((unused))
 const struct cmd cmd_version = {
     .name = "version",
     .group = "help",
-    .summary = "print the version of dq; -v: also of the server, the schema, the dqds",
-    .usage = "[-v]",
     .level = CMD_NOTHING,
     .reads_only = true,
     .formats = OUT_NO_ID,
-    .examples = "dq version -v",
     .run = run,
 };

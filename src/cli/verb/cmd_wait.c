@@ -180,13 +180,6 @@ static const struct cmd_option options[] = {
 const struct cmd cmd_wait = {
     .name = "wait",
     .group = "write handlers",
-    .summary = "wait until tasks are finished",
-    .usage = "ID... [--timeout D]\n--key KEY [--tag GLOB] [--timeout D]",
-    .details =
-        "For one task, the exit status is that of its handler: 0 if it is done, the handler's status or 128 + signal if it "
-        "failed, 1 if "
-        "it was cancelled. For several tasks: 0 if all are done, else 1. On timeout: " TEXT_OF(
-            EXIT_TIMEOUT) ".",
     CMD_OPTIONS(options, wait_values),
     .min_operands = 1,
     .max_operands = -1,
@@ -194,7 +187,5 @@ const struct cmd cmd_wait = {
     .level = CMD_SCHEMA,
     .reads_only = true,
     .formats = OUT_ANY,
-    .examples = "dq wait 17 --timeout 5m\n"
-                "dq wait \"$(dq -q add hello)\" && echo done",
     .run = run,
 };

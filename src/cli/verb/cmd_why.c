@@ -299,18 +299,10 @@ static const struct cmd_option options[] = {
 const struct cmd cmd_why = {
     .name = "why",
     .group = "look",
-    .summary = "explain why a task or a schedule does not run, and what helps",
-    .usage = "ID\nSCHEDULE\n--tag TAG\n--key KEY [--tag TAG]",
-    .details =
-        "Prints every cause that holds, what was ruled out, and what helps, according to the "
-        "live dqds on all hosts.",
     CMD_OPTIONS(options, why_values),
     .max_operands = 1,
     .level = CMD_SCHEMA,
     .reads_only = true,
     .formats = OUT_BIT(OUT_TABLE) | OUT_BIT(OUT_JSON) | OUT_BIT(OUT_NDJSON),
-    .examples = "dq why 124700\n"
-                "dq why nightly\n"
-                "dq why -t slow.export -o json",
     .run = run,
 };
