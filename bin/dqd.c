@@ -50,29 +50,20 @@ struct command_line {
 static const char *const level_names[] = {"error", "warn", "notice", "info", "debug", NULL};
 
 #define FIELD(name) offsetof(struct dqd_values, name)
-/* clang-format off */
 static const struct cmd_option options[] = {
-    {"once", 0, CMD_FLAG, FIELD(once), NULL,
-     "run until nothing is due and nothing runs, then exit (default; for timers)", NULL, 0},
-    {"for", 0, CMD_DURATION, FIELD(for_ms), "DURATION",
-     "run for this long, then let running handlers finish (for cron: 55s)", NULL, 0},
-    {"resident", 0, CMD_FLAG, FIELD(resident), NULL, "run until SIGTERM (for a service)", NULL, 0},
-    {"config", 0, CMD_TEXT, FIELD(config), "FILE",
-     "read this file; default: $DQ_CONFIG, ~/.config/dq/dq.ini, /etc/dq/dq.ini", NULL, 0},
-    {"tag", 0, CMD_TAGS, FIELD(tags), "GLOB", "run only tasks whose tag matches; may be repeated", NULL, 0},
-    {"slots", 0, CMD_COUNT, FIELD(slots), "N",
-     "at most N handler processes at a time; default: slots in [dqd]", NULL, 0},
-    {"log-level", 0, CMD_CHOICE, FIELD(log_level), "LEVEL",
-     "error, warn, notice, info or debug; default: log_level in [dqd]", level_names, 0},
-    {"allow-overlap", 0, CMD_FLAG, FIELD(allow_overlap), NULL,
-     "run even if another --once or --for run is active on this host", NULL, 0},
-    {"check-config", 0, CMD_FLAG, FIELD(check_config), NULL,
-     "check dq.ini and the handlers file, exit with 0 or 78", NULL, 0},
-    {"list-handlers", 0, CMD_FLAG, FIELD(list_handlers), NULL, "print the handlers as dqd understands them", NULL, 0},
-    {"help", 'h', CMD_FLAG, FIELD(help), NULL, "print this help and exit", NULL, 0},
-    {"version", 'V', CMD_FLAG, FIELD(version), NULL, "print the version and exit", NULL, 0},
+    {"once", 0, CMD_FLAG, FIELD(once), NULL, NULL, 0},
+    {"for", 0, CMD_DURATION, FIELD(for_ms), "DURATION", NULL, 0},
+    {"resident", 0, CMD_FLAG, FIELD(resident), NULL, NULL, 0},
+    {"config", 0, CMD_TEXT, FIELD(config), "FILE", NULL, 0},
+    {"tag", 0, CMD_TAGS, FIELD(tags), "GLOB", NULL, 0},
+    {"slots", 0, CMD_COUNT, FIELD(slots), "N", NULL, 0},
+    {"log-level", 0, CMD_CHOICE, FIELD(log_level), "LEVEL", level_names, 0},
+    {"allow-overlap", 0, CMD_FLAG, FIELD(allow_overlap), NULL, NULL, 0},
+    {"check-config", 0, CMD_FLAG, FIELD(check_config), NULL, NULL, 0},
+    {"list-handlers", 0, CMD_FLAG, FIELD(list_handlers), NULL, NULL, 0},
+    {"help", 'h', CMD_FLAG, FIELD(help), NULL, NULL, 0},
+    {"version", 'V', CMD_FLAG, FIELD(version), NULL, NULL, 0},
 };
-/* clang-format on */
 
 static const struct cmd dqd = {
     .name = "dqd",

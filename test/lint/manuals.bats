@@ -132,6 +132,13 @@ says() { tr -s ' \n' ' ' <"$doc/$1" | grep -qF -- "$2" || echo "doc/$1 lacks: $2
         helps add "chunks of up to $(with_commas "$(constant TASK_CHUNK_ROWS store/ask/task_add.h)") lines"
         says dq-stats.1 "The $(constant STATS_PROM_TAGS cli/judge/stats_prom.h) tags with the most due tasks"
         says dq-stats.1 "A dqd counts at most $(constant MINUTE_TAGS_MOST poller/minute.h) tags apart at a time"
+        helps bench "measure for about D, $least to $most; default: 1m"
+        helps errors "default: $(constant DEFAULT_WINDOW_HOURS cli/verb/cmd_errors.c)h"
+        helps events "default: $(constant DEFAULT_WINDOW_HOURS cli/verb/cmd_events.c)h, with -f: now"
+        helps forecast "default: $(constant DEFAULT_HOURS cli/verb/cmd_forecast.c)h"
+        helps stats "default: $(constant DEFAULT_PERIOD_HOURS cli/verb/cmd_stats.c)h"
+        helps top "minimum: $(constant LIVE_LEAST_S cli/line/live.h)s"
+        helps wait "exit status $(constant EXIT_TIMEOUT cli/verb/cmd_wait.c)"
         helps list "default: $(constant TERMINAL_LIMIT cli/verb/cmd_list.c) on a terminal"
         most=$(with_commas "$(constant SEARCH_MOST cli/verb/cmd_list.c)")
         says dq-list.1 "after $most tasks that do not match"

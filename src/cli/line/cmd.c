@@ -102,16 +102,15 @@ int cmd_open(struct cmd_context *c, enum cmd_level level, struct err *err)
             db_connect_for_reading(c->db);
         be_patient(c);
     }
-    if (rc == 0 && level >= CMD_SCHEMA && c->opened < CMD_SCHEMA) {
+    if (rc == 0 && level >= CMD_SCHEMA && !c->checked) {
         rc = db_connect(c->db, err);
         if (rc == 0 && db_connect_is_read_only(c->db))
             cmd_note(c, "%s is read-only, and no other host can be used: what it shows may be old",
                      db_server(c->db));
         if (rc == 0)
             rc = schema_check(c->db, err);
+        c->checked = rc == 0;
     }
-    if (rc == 0 && level > c->opened)
-        c->opened = level;
     return rc;
 }
 

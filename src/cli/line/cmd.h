@@ -40,18 +40,13 @@ struct cmd_option {
     char letter;      /* 0: none */
     enum cmd_type type;
     size_t offset;
-    const char *arg; /* how usage names the argument; NULL: it takes none */
-    const char *help;
+    const char *arg;            /* how usage names the argument; NULL: it takes none */
     const char *const *choices; /* NULL-terminated */
     int64_t min;
 };
 /* clang-format off */
-#define CMD_RETRY_FOR(offset)                                                               \
-    {"retry-for", 0, CMD_DURATION, offset, "D", "while no server is available, try again; " \
-     "default: 0s on a terminal, else retry_for of dq.ini", NULL, 0}
-#define CMD_COLUMNS(offset)                                                                 \
-    {"columns", 'c', CMD_TEXT, offset, "A,B,C",                                             \
-     "show these columns; --columns help lists them", NULL, 0}
+#define CMD_RETRY_FOR(offset) {"retry-for", 0, CMD_DURATION, offset, "D", NULL, 0}
+#define CMD_COLUMNS(offset) {"columns", 'c', CMD_TEXT, offset, "A,B,C", NULL, 0}
 /* clang-format on */
 /* of: the verb's own struct that they fill */
 #define CMD_OPTIONS(table, of)                                                                     \
@@ -67,16 +62,15 @@ struct cmd_when {
 
 /* what is set up before run is called; each level includes those before it */
 enum cmd_level {
-    CMD_NOTHING, /* run calls cmd_open itself if it needs more */
-    CMD_CONF,    /* the configuration is read */
-    CMD_DB,      /* db is there, not yet connected */
-    CMD_SCHEMA,  /* connected, and this dq works with the schema */
+    CMD_NOTHING = -3, /* run calls cmd_open itself if it needs more */
+    CMD_CONF,         /* the configuration is read */
+    CMD_DB,           /* db is there, not yet connected */
+    CMD_SCHEMA,       /* connected, and this dq works with the schema: if nothing is said */
 };
 
 struct cmd_context;
 struct cmd {
     const char *name, *alias; /* alias NULL: none */
-    const char *group;        /* heading in `dq help` */
     /* what follows the name may also be one of these commands, each named "NAME WORD";
      * NULL-terminated; NULL: it has none */
     const struct cmd *const *commands;
@@ -110,7 +104,7 @@ struct cmd_context {
     char **operands; /* into argv */
     int operand_count;
     /* set up by cmd_open */
-    enum cmd_level opened;
+    bool checked; /* CMD_SCHEMA was */
     struct conf *conf;
     struct db *db;
     struct out_style style;

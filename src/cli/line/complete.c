@@ -53,13 +53,14 @@ static const struct cmd_option *find_option(const struct line *l, const char *na
     return NULL;
 }
 
-static void offer_options(const struct line *l, const struct cmd_option *options, size_t count)
+static void offer_options(const struct line *l, const char *command,
+                          const struct cmd_option *options, size_t count)
 {
     BUF_LOCAL struct buf name = BUF_INIT;
     for (size_t i = 0; i < count; i++) {
         buf_reset(&name);
         buf_printf(&name, "--%s", options[i].name);
-        offer(l, name.data, options[i].help);
+        offer(l, name.data, texts_option(command, options[i].name));
     }
 }
 
@@ -197,8 +198,8 @@ static enum complete_more complete_word(struct line *l)
     }
     if (!l->operands_only && l->word[0] == '-') {
         if (l->cmd)
-            offer_options(l, l->cmd->options, l->cmd->option_count);
-        offer_options(l, option_global, option_global_count);
+            offer_options(l, l->cmd->name, l->cmd->options, l->cmd->option_count);
+        offer_options(l, "dq", option_global, option_global_count);
         return COMPLETE_NO_MORE;
     }
     if (l->cmd)

@@ -4,16 +4,12 @@
 #ifndef DQ_CLI_LINE_LIVE_H
 #define DQ_CLI_LINE_LIVE_H
 
-#include "base/text.h"
 #include "cli/line/cmd.h"
 
 #define LIVE_LEAST_S 1
 /* A row of a table of struct cmd_option; the field is -1 if it was not given. */
 /* clang-format off */
-#define LIVE_OPTION(field)                                                                       \
-    {"watch", 0, CMD_DURATION, (field), "D",                                                      \
-     "refresh this every D on a full screen, until interrupted or q; minimum: "                   \
-     TEXT_OF(LIVE_LEAST_S) "s", NULL, 0}
+#define LIVE_OPTION(field) {"watch", 0, CMD_DURATION, (field), "D", NULL, 0}
 /* clang-format on */
 
 /* Runs look; with every_ms not -1 again and again: it prints a table for that many lines of a

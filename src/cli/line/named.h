@@ -8,11 +8,8 @@
 
 /* The options of a verb, in a table of struct cmd_option; both fields are const char *. */
 /* clang-format off */
-#define NAMED_KEY(offset)                                                                  \
-    {"key", 'k', CMD_NAME, offset, "KEY",                                                  \
-     "the task with this key: the pending or running one, else the newest", NULL, 0}
-#define NAMED_TAG(offset)                                                                  \
-    {"tag", 't', CMD_TAGS, offset, "GLOB", "with --key: the task's tag matches", NULL, 0}
+#define NAMED_KEY(offset) {"key", 'k', CMD_NAME, offset, "KEY", NULL, 0}
+#define NAMED_TAG(offset) {"tag", 't', CMD_TAGS, offset, "GLOB", NULL, 0}
 /* clang-format on */
 
 /* The ids among the operands (as cmd_ids), or that of the task with the key. *ret is on the heap.

@@ -20,22 +20,17 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* clang-format off */
 const struct cmd_option option_global[] = {
-    {"config", 0, CMD_TEXT, offsetof(struct cmd_context, config_path), "FILE", "read this dq.ini instead of the default one", NULL,
+    {"config", 0, CMD_TEXT, offsetof(struct cmd_context, config_path), "FILE", NULL, 0},
+    {"output", 'o', CMD_CHOICE, offsetof(struct cmd_context, output), "FORMAT", out_format_names,
      0},
-    {"output", 'o', CMD_CHOICE, offsetof(struct cmd_context, output), "FORMAT",
-     "table, json, ndjson, tsv or id; list: also csv; stats: also prometheus", out_format_names,
-     0},
-    {"color", 0, CMD_CHOICE, offsetof(struct cmd_context, color), "WHEN", "auto, always or never",
-     conf_color_names, 0},
-    {"no-pager", 0, CMD_FLAG, offsetof(struct cmd_context, no_pager), NULL, "no pager on a terminal", NULL, 0},
-    {"quiet", 'q', CMD_FLAG, offsetof(struct cmd_context, quiet), NULL, "no notes on standard error", NULL, 0},
-    {"verbose", 'v', CMD_FLAG, offsetof(struct cmd_context, verbose), NULL, "print more", NULL, 0},
-    {"help", 'h', CMD_FLAG, offsetof(struct cmd_context, help), NULL, "print this help and exit", NULL, 0},
-    {"version", 0, CMD_FLAG, offsetof(struct cmd_context, version), NULL, "print the version and exit", NULL, 0},
+    {"color", 0, CMD_CHOICE, offsetof(struct cmd_context, color), "WHEN", conf_color_names, 0},
+    {"no-pager", 0, CMD_FLAG, offsetof(struct cmd_context, no_pager), NULL, NULL, 0},
+    {"quiet", 'q', CMD_FLAG, offsetof(struct cmd_context, quiet), NULL, NULL, 0},
+    {"verbose", 'v', CMD_FLAG, offsetof(struct cmd_context, verbose), NULL, NULL, 0},
+    {"help", 'h', CMD_FLAG, offsetof(struct cmd_context, help), NULL, NULL, 0},
+    {"version", 0, CMD_FLAG, offsetof(struct cmd_context, version), NULL, NULL, 0},
 };
-/* clang-format on */
 const size_t option_global_count = sizeof option_global / sizeof option_global[0];
 
 #define LONG_BASE 256 /* getopt's val of option i is LONG_BASE + i: above every letter */

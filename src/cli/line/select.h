@@ -19,25 +19,22 @@ struct select_values {
  * select_values, like `select.`. The help of a verb shows the first SELECT_SHOWN of them. */
 #define SELECT_SHOWN 5
 /* clang-format off */
-#define SELECT_OPTIONS(type, prefix)                                                                                          \
-    {"tag", 't', CMD_TAGS, offsetof(type, prefix tag), "GLOB", "tasks whose tag matches; * any characters, ? one", NULL, 0},   \
-    {"status", 's', CMD_STATUSES, offsetof(type, prefix statuses), "S[,S]",                                                   \
-     "tasks in these states: pending, running, done, failed, cancelled, or live, finished, all", NULL, 0},                       \
-    {"key", 'k', CMD_NAMES, offsetof(type, prefix key), "KEY", "tasks with this key", NULL, 0},                                \
-    {"error", 0, CMD_TEXTS, offsetof(type, prefix error), "GLOB", "tasks whose error matches as a whole: '*refused*'", NULL, 0},  \
-    {"since", 0, CMD_SINCE, offsetof(type, prefix since[TASK_FILTER_CREATED]), "TIME|D",                                       \
-     "tasks added at TIME or later, or in the last D, such as 2h", NULL, 0},                                                     \
-    {"created-before", 0, CMD_SINCE, offsetof(type, prefix before[TASK_FILTER_CREATED]), "TIME|D", "tasks added before then",     \
-     NULL, 0},                                                                                                                   \
-    {"host", 0, CMD_TEXTS, offsetof(type, prefix host), "GLOB", "tasks whose last dqd ran on a host that matches", NULL, 0},      \
-    {"body", 0, CMD_BODY, offsetof(type, prefix body), "TEXT", "tasks whose body has TEXT in it", NULL, 0},                      \
-    {"due-before", 0, CMD_INSTANT, offsetof(type, prefix before[TASK_FILTER_DUE]), "TIME", "tasks due before TIME", NULL, 0},    \
-    {"due-after", 0, CMD_INSTANT, offsetof(type, prefix since[TASK_FILTER_DUE]), "TIME", "tasks due at TIME or later", NULL, 0}, \
-    SELECT_TIME("started", type, prefix, TASK_FILTER_STARTED, "last started"),                                                \
-    SELECT_TIME("finished", type, prefix, TASK_FILTER_FINISHED, "finished")
-#define SELECT_TIME(name, type, prefix, time, word)                                                                           \
-    {name "-since", 0, CMD_SINCE, offsetof(type, prefix since[time]), "TIME|D", "tasks " word " then or later", NULL, 0},        \
-    {name "-before", 0, CMD_SINCE, offsetof(type, prefix before[time]), "TIME|D", "tasks " word " before then", NULL, 0}
+#define SELECT_OPTIONS(type, prefix)                                                                         \
+    {"tag", 't', CMD_TAGS, offsetof(type, prefix tag), "GLOB", NULL, 0},                                     \
+    {"status", 's', CMD_STATUSES, offsetof(type, prefix statuses), "S[,S]", NULL, 0},                        \
+    {"key", 'k', CMD_NAMES, offsetof(type, prefix key), "KEY", NULL, 0},                                     \
+    {"error", 0, CMD_TEXTS, offsetof(type, prefix error), "GLOB", NULL, 0},                                  \
+    {"since", 0, CMD_SINCE, offsetof(type, prefix since[TASK_FILTER_CREATED]), "TIME|D", NULL, 0},           \
+    {"created-before", 0, CMD_SINCE, offsetof(type, prefix before[TASK_FILTER_CREATED]), "TIME|D", NULL, 0}, \
+    {"host", 0, CMD_TEXTS, offsetof(type, prefix host), "GLOB", NULL, 0},                                    \
+    {"body", 0, CMD_BODY, offsetof(type, prefix body), "TEXT", NULL, 0},                                     \
+    {"due-before", 0, CMD_INSTANT, offsetof(type, prefix before[TASK_FILTER_DUE]), "TIME", NULL, 0},         \
+    {"due-after", 0, CMD_INSTANT, offsetof(type, prefix since[TASK_FILTER_DUE]), "TIME", NULL, 0},           \
+    SELECT_TIME("started", type, prefix, TASK_FILTER_STARTED),                                               \
+    SELECT_TIME("finished", type, prefix, TASK_FILTER_FINISHED)
+#define SELECT_TIME(name, type, prefix, time)                                                                \
+    {name "-since", 0, CMD_SINCE, offsetof(type, prefix since[time]), "TIME|D", NULL, 0},                    \
+    {name "-before", 0, CMD_SINCE, offsetof(type, prefix before[time]), "TIME|D", NULL, 0}
 /* clang-format on */
 
 /* The rows themselves, for `dq help filters`. */

@@ -43,14 +43,14 @@ static void put_wrapped(struct buf *b, const char *text, size_t len, size_t at, 
 static bool is_more(const struct cmd_option *o)
 {
     for (size_t i = SELECT_SHOWN; i < select_filter_count; i++)
-        if (strcmp(o->name, select_filters[i].name) == 0 &&
-            strcmp(o->help, select_filters[i].help) == 0)
+        if (strcmp(o->name, select_filters[i].name) == 0)
             return true;
     return false;
 }
 
-/* Returns whether filters were left out. */
-static bool put_options(struct buf *b, const struct cmd_option *options, size_t count, bool all)
+/* Those of a command; all: also each filter. Returns whether filters were left out. */
+static bool put_options(struct buf *b, const char *command, const struct cmd_option *options,
+                        size_t count, bool all)
 {
     const size_t indent = 28;
     bool more = false;
@@ -70,7 +70,8 @@ static bool put_options(struct buf *b, const struct cmd_option *options, size_t 
             buf_printf(b, "\n%*s", (int)indent, "");
         else
             buf_printf(b, "%*s", (int)indent - len, "");
-        put_wrapped(b, o->help, strlen(o->help), indent, indent);
+        const char *help = texts_option(command, o->name);
+        put_wrapped(b, help, strlen(help), indent, indent);
     }
     return more;
 }
@@ -136,7 +137,7 @@ void usage_put_verb(struct buf *b, const struct cmd *cmd)
     }
     if (cmd->option_count > 0) {
         buf_str(b, "\noptions:\n");
-        if (put_options(b, cmd->options, cmd->option_count, false))
+        if (put_options(b, cmd->name, cmd->options, cmd->option_count, false))
             buf_str(b, "  more filters, by body, host and other times: dq help filters\n");
     }
     if (cmd->program)
@@ -149,14 +150,14 @@ void usage_put_verb(struct buf *b, const struct cmd *cmd)
 void usage_put_global(struct buf *b, const struct cmd *const *verbs __attribute__((unused)))
 {
     buf_str(b, "options of every command, before or after it:\n");
-    put_options(b, option_global, option_global_count, true);
+    put_options(b, "dq", option_global, option_global_count, true);
 }
 
 void usage_put_filters(struct buf *b, const struct cmd *const *verbs)
 {
     buf_str(b, "filters, with which commands select tasks. A task must match all that are\n"
                "given; if one is repeated, any of its values:\n");
-    put_options(b, select_filters, select_filter_count, true);
+    put_options(b, "filters", select_filters, select_filter_count, true);
     buf_str(b, "\ncommands that take them:");
     for (size_t i = 0; verbs[i]; i++)
         for (size_t k = 0; k < verbs[i]->option_count; k++)
@@ -171,13 +172,12 @@ void usage_put_all(struct buf *b, const struct cmd *const *verbs)
                "Manage delayed tasks in MySQL or MariaDB; dqd runs them when they are due.\n");
     const char *group = "";
     for (size_t i = 0; verbs[i]; i++) {
-        const struct cmd *cmd = verbs[i];
-        const char *summary = texts_help(cmd->name)->summary;
-        if (strcmp(group, cmd->group) != 0)
-            buf_printf(b, "\n%s:\n", cmd->group);
-        group = cmd->group;
-        buf_printf(b, "  %-12s ", cmd->name);
-        put_wrapped(b, summary, strlen(summary), 15, 15);
+        const struct texts_help *help = texts_help(verbs[i]->name);
+        if (strcmp(group, help->group) != 0)
+            buf_printf(b, "\n%s:\n", help->group);
+        group = help->group;
+        buf_printf(b, "  %-12s ", help->name);
+        put_wrapped(b, help->summary, strlen(help->summary), 15, 15);
     }
     buf_chr(b, '\n');
     usage_put_global(b, verbs);

@@ -20,19 +20,18 @@ struct change_values {
 };
 /* clang-format off */
 #define CHANGE_FIELD(name) offsetof(struct change_values, name)
-#define CHANGE_OPTIONS                                                                                                        \
-    SELECT_OPTIONS(struct change_values, select.),                                                                            \
-    {"limit", 'n', CMD_COUNT, CHANGE_FIELD(limit), "N", "at most N of the tasks that match, those due first", NULL, 1},       \
-    {"dry-run", 0, CMD_FLAG, CHANGE_FIELD(dry_run), NULL, "show what would be changed, and change nothing", NULL, 0},         \
-    CMD_RETRY_FOR(CHANGE_FIELD(retry_for_ms)),                                                                                \
-    {"ask", 0, CMD_FLAG, CHANGE_FIELD(ask), NULL, "ask for confirmation, also for one task", NULL, 0},                        \
-    {"yes", 'y', CMD_FLAG, CHANGE_FIELD(yes), NULL, "do not ask for confirmation", NULL, 0}
+#define CHANGE_OPTIONS                                              \
+    SELECT_OPTIONS(struct change_values, select.),                  \
+    {"limit", 'n', CMD_COUNT, CHANGE_FIELD(limit), "N", NULL, 1},   \
+    {"dry-run", 0, CMD_FLAG, CHANGE_FIELD(dry_run), NULL, NULL, 0}, \
+    CMD_RETRY_FOR(CHANGE_FIELD(retry_for_ms)),                      \
+    {"ask", 0, CMD_FLAG, CHANGE_FIELD(ask), NULL, NULL, 0},         \
+    {"yes", 'y', CMD_FLAG, CHANGE_FIELD(yes), NULL, NULL, 0}
 /* For verbs that give tasks a time, and for those that take it from the command line. */
-#define CHANGE_OVER                                                                                                           \
-    {"over", 0, CMD_DURATION, CHANGE_FIELD(over_ms), "D", "spread the tasks evenly over D", NULL, 0}
-#define CHANGE_WHEN(in)                                                                                                       \
-    {"in", 'i', CMD_DURATION, CHANGE_FIELD(in_ms), "D", in, NULL, 0},                                                         \
-    {"at", 'a', CMD_INSTANT, CHANGE_FIELD(at), "TIME", "due at TIME", NULL, 0}
+#define CHANGE_OVER {"over", 0, CMD_DURATION, CHANGE_FIELD(over_ms), "D", NULL, 0}
+#define CHANGE_WHEN                                                 \
+    {"in", 'i', CMD_DURATION, CHANGE_FIELD(in_ms), "D", NULL, 0},   \
+    {"at", 'a', CMD_INSTANT, CHANGE_FIELD(at), "TIME", NULL, 0}
 /* clang-format on */
 
 #define CHANGE_DELETE TASK_EVENT_COUNT

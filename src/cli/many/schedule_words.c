@@ -24,7 +24,6 @@ const char *const schedule_words_shifts[] = {
     [TIMETABLE_FIRST_OF_TWO] = "the clock shows its time twice: it runs the first time",
 };
 
-
 /* A name is a tag without "@", which in the keys of its tasks is followed by the slot. */
 static int check_name(const char *name, struct err *err)
 {
@@ -157,7 +156,7 @@ int schedule_words_read(struct cmd_context *c, const struct cmd *set, const char
         rc = err_set(err, ERR_USAGE, "a line is NAME TAG [BODY] and options of dq schedule set");
     own.conf = c->conf;
     own.db = c->db;
-    own.opened = c->opened;
+    own.checked = c->checked;
     if (rc == 0)
         rc = schedule_words_take(&own, ret, err);
     own.conf = NULL;

@@ -12,7 +12,6 @@
 #include "store/schema/routines.h"
 
 #include "base/mem.h"
-#include "base/text.h"
 #include "base/when.h"
 
 #include <inttypes.h>
@@ -271,40 +270,28 @@ static int run(struct cmd_context *c, const void *values, struct err *err)
 }
 
 #define FIELD(name) offsetof(struct add_values, name)
-/* clang-format off */
 static const struct cmd_option options[] = {
-    {"in", 'i', CMD_DURATION, FIELD(in_ms), "D", "due after D, such as 10m, 1h30m or 2d; default: at once", NULL, 0},
-    {"at", 'a', CMD_INSTANT, FIELD(at), "TIME",
-     "due at TIME, such as 2026-11-21T09:00:00Z, \"2026-11-21 09:00\", \"tomorrow 09:00\" or @1790000000", NULL, 0},
-    {"key", 'k', CMD_TEXT, FIELD(key), "KEY", "make the task unique: at most one pending or running task of a tag has this key",
-     NULL, 0},
-    {"key-conflict", 0, CMD_CHOICE, FIELD(on_conflict), "WHAT",
-     "if there is such a task: keep it and print its id (default), error, replace its body and time, or again: run it after this",
-     conflict_names, 0},
-    {"debounce", 0, CMD_FLAG, FIELD(debounce), NULL, "with --key-conflict again: of two times, the later one counts", NULL, 0},
-    {"max-attempts", 0, CMD_COUNT, FIELD(max_attempts), "N",
-     "fail after N attempts; default: one more than the waits in the handler's retry list", NULL, 1},
-    {"priority", 0, CMD_CHOICE, FIELD(level), "P", "high, normal (default) or low: which of the due tasks of its tag start first",
-     task_level_names, 0},
-    {"expires", 0, CMD_DURATION, FIELD(expires_ms), "D", "cancel it if it has not started within D after it was due", NULL, 0},
-    {"expires-at", 0, CMD_INSTANT, FIELD(expires_at), "TIME", "cancel it if it has not started by TIME", NULL, 0},
-    {"attempted", 0, CMD_COUNT, FIELD(attempted), "N", "you have tried N times already: go on with the next wait of the retry list",
-     NULL, 1},
-    {"from", 'f', CMD_TEXT, FIELD(from), "FILE", "add every line of FILE (- is standard input)", NULL, 0},
-    {"format", 0, CMD_CHOICE, FIELD(format), "FORMAT", "format of FILE: ndjson, tsv or csv; default: by its name or its first line",
-     bulk_line_format_names, 0},
-    {"skip", 0, CMD_COUNT, FIELD(skip), "N", "skip the first N lines of FILE", NULL, 0},
-    {"over", 0, CMD_DURATION, FIELD(over_ms), "D", "spread the tasks of FILE evenly over D", NULL, 0},
+    {"in", 'i', CMD_DURATION, FIELD(in_ms), "D", NULL, 0},
+    {"at", 'a', CMD_INSTANT, FIELD(at), "TIME", NULL, 0},
+    {"key", 'k', CMD_TEXT, FIELD(key), "KEY", NULL, 0},
+    {"key-conflict", 0, CMD_CHOICE, FIELD(on_conflict), "WHAT", conflict_names, 0},
+    {"debounce", 0, CMD_FLAG, FIELD(debounce), NULL, NULL, 0},
+    {"max-attempts", 0, CMD_COUNT, FIELD(max_attempts), "N", NULL, 1},
+    {"priority", 0, CMD_CHOICE, FIELD(level), "P", task_level_names, 0},
+    {"expires", 0, CMD_DURATION, FIELD(expires_ms), "D", NULL, 0},
+    {"expires-at", 0, CMD_INSTANT, FIELD(expires_at), "TIME", NULL, 0},
+    {"attempted", 0, CMD_COUNT, FIELD(attempted), "N", NULL, 1},
+    {"from", 'f', CMD_TEXT, FIELD(from), "FILE", NULL, 0},
+    {"format", 0, CMD_CHOICE, FIELD(format), "FORMAT", bulk_line_format_names, 0},
+    {"skip", 0, CMD_COUNT, FIELD(skip), "N", NULL, 0},
+    {"over", 0, CMD_DURATION, FIELD(over_ms), "D", NULL, 0},
     CMD_RETRY_FOR(FIELD(retry_for_ms)),
-    {"dry-run", 0, CMD_FLAG, FIELD(dry_run), NULL, "check the task or FILE and add nothing; for a task, show when it would be due",
-     NULL, 0},
-    {"sql", 0, CMD_FLAG, FIELD(sql), NULL, "print the statements with which a program adds these tasks, and add nothing", NULL, 0},
+    {"dry-run", 0, CMD_FLAG, FIELD(dry_run), NULL, NULL, 0},
+    {"sql", 0, CMD_FLAG, FIELD(sql), NULL, NULL, 0},
 };
-/* clang-format on */
 
 const struct cmd cmd_add = {
     .name = "add",
-    .group = "change",
     CMD_OPTIONS(options, add_values),
     .exclusive = "in at, expires expires-at, sql dry-run",
     .requires = "skip from, format from, over from",

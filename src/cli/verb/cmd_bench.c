@@ -8,7 +8,6 @@
 #include "store/schema/scratch_store.h"
 
 #include "base/interrupt.h"
-#include "base/text.h"
 #include "base/when.h"
 
 #include <stdio.h>
@@ -206,19 +205,14 @@ static int run(struct cmd_context *c, const void *values, struct err *err)
 }
 
 #define FIELD(name) offsetof(struct bench_values, name)
-/* clang-format off */
 static const struct cmd_option options[] = {
-    {"for", 0, CMD_DURATION, FIELD(for_ms), "D",
-     "measure for about D, " TEXT_OF(LEAST_SECONDS) "s to " TEXT_OF(MOST_MINUTES) "m; default: " TEXT_OF(DEFAULT_MINUTES) "m",
-     NULL, LEAST_SECONDS * WHEN_SECOND},
-    {"database", 0, CMD_TEXT, FIELD(database), "NAME", "use this database, which must be empty, instead of creating one", NULL, 0},
-    {"clean", 0, CMD_FLAG, FIELD(clean), NULL, "measure nothing; drop databases that a killed dq bench left", NULL, 0},
+    {"for", 0, CMD_DURATION, FIELD(for_ms), "D", NULL, LEAST_SECONDS * 1000},
+    {"database", 0, CMD_TEXT, FIELD(database), "NAME", NULL, 0},
+    {"clean", 0, CMD_FLAG, FIELD(clean), NULL, NULL, 0},
 };
-/* clang-format on */
 
 const struct cmd cmd_bench = {
     .name = "bench",
-    .group = "operate",
     CMD_OPTIONS(options, bench_values),
     .exclusive = "clean for, clean database",
     .level = CMD_NOTHING,

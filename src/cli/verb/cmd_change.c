@@ -11,18 +11,15 @@
 
 /* request: as struct change_request has it. */
 #define CHANGE(...)                                                                                \
-    .group = "change", .max_operands = -1, .level = CMD_SCHEMA, .formats = OUT_NO_ID,              \
-    .run = change_run, .request = &(const struct change_request)                                   \
+    .max_operands = -1, .formats = OUT_NO_ID, .run = change_run,                                   \
+    .request = &(const struct change_request)                                                      \
     {                                                                                              \
         __VA_ARGS__                                                                                \
     }
 
 static const struct cmd_option plain[] = {CHANGE_OPTIONS};
 static const struct cmd_option spread[] = {CHANGE_OVER, CHANGE_OPTIONS};
-static const struct cmd_option again[] = {CHANGE_WHEN("due after D; default: at once"), CHANGE_OVER,
-                                          CHANGE_OPTIONS};
-static const struct cmd_option timed[] = {CHANGE_WHEN("due D from now"), CHANGE_OVER,
-                                          CHANGE_OPTIONS};
+static const struct cmd_option timed[] = {CHANGE_WHEN, CHANGE_OVER, CHANGE_OPTIONS};
 
 const struct cmd cmd_cancel = {
     .name = "cancel",
@@ -33,7 +30,7 @@ const struct cmd cmd_cancel = {
 const struct cmd cmd_retry = {
     .name = "retry",
     CHANGE(TASK_RETRY, TASK_BIT(TASK_FAILED), "retry", "retried", false),
-    CMD_OPTIONS(again, change_values),
+    CMD_OPTIONS(timed, change_values),
     .exclusive = "in at",
 };
 

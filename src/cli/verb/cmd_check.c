@@ -464,23 +464,19 @@ static int run(struct cmd_context *c, const void *values, struct err *err)
 }
 
 #define FIELD(name) offsetof(struct check_values, name)
-/* clang-format off */
 static const struct cmd_option options[] = {
-    {"max-late", 0, CMD_DURATION, FIELD(max_late_ms), "D", "critical if a task is later than this", NULL, 0},
-    {"max-failed", 0, CMD_TEXT, FIELD(max_failed), "N[/D]", "critical if more tasks failed in the last D; default: 1h", NULL, 0},
-    {"max-expired", 0, CMD_TEXT, FIELD(max_expired), "N[/D]", "critical if more tasks expired in the last D; default: 1h", NULL, 0},
-    {"max-running", 0, CMD_DURATION, FIELD(max_running_ms), "D", "critical if a task has run for longer than this", NULL, 0},
-    {"max-pending", 0, CMD_COUNT, FIELD(max_pending), "N", "critical if more tasks are pending", NULL, 0},
-    {"min-dqds", 0, CMD_COUNT, FIELD(min_dqds), "N", "critical if fewer dqds are alive; default: 1", NULL, 1},
-    {"schedules", 0, CMD_TAGS, FIELD(schedules), "GLOB",
-     "critical if the last run of such a schedule failed, none succeeded in time, or no dqd serves its tag", NULL, 0},
-    {"tag", 't', CMD_TAGS, FIELD(tag), "GLOB", "only tags that match", NULL, 0},
+    {"max-late", 0, CMD_DURATION, FIELD(max_late_ms), "D", NULL, 0},
+    {"max-failed", 0, CMD_TEXT, FIELD(max_failed), "N[/D]", NULL, 0},
+    {"max-expired", 0, CMD_TEXT, FIELD(max_expired), "N[/D]", NULL, 0},
+    {"max-running", 0, CMD_DURATION, FIELD(max_running_ms), "D", NULL, 0},
+    {"max-pending", 0, CMD_COUNT, FIELD(max_pending), "N", NULL, 0},
+    {"min-dqds", 0, CMD_COUNT, FIELD(min_dqds), "N", NULL, 1},
+    {"schedules", 0, CMD_TAGS, FIELD(schedules), "GLOB", NULL, 0},
+    {"tag", 't', CMD_TAGS, FIELD(tag), "GLOB", NULL, 0},
 };
-/* clang-format on */
 
 const struct cmd cmd_check = {
     .name = "check",
-    .group = "look",
     CMD_OPTIONS(options, check_values),
     .level = CMD_NOTHING,
     .reads_only = true,

@@ -107,15 +107,12 @@ static int run(struct cmd_context *c, const void *values, struct err *err)
 }
 
 #define FIELD(name) offsetof(struct completion_values, name)
-/* clang-format off */
 static const struct cmd_option options[] = {
-    {"line", 0, CMD_FLAG, FIELD(line), NULL, "print how the last WORD of a command line can be completed", NULL, 0},
+    {"line", 0, CMD_FLAG, FIELD(line), NULL, NULL, 0},
 };
-/* clang-format on */
 
 const struct cmd cmd_completion = {
     .name = "completion",
-    .group = "help",
     CMD_OPTIONS(options, completion_values),
     .max_operands = -1,
     .level = CMD_NOTHING,

@@ -102,13 +102,11 @@ static int run(struct cmd_context *c, const void *values, struct err *err)
 }
 
 static const struct cmd_option options[] = {
-    {"old-transaction", 0, CMD_DURATION, offsetof(struct doctor_values, old_ms), "D",
-     "warn of a transaction that has been open for D; default: 1m", NULL, 0},
+    {"old-transaction", 0, CMD_DURATION, offsetof(struct doctor_values, old_ms), "D", NULL, 0},
 };
 
 const struct cmd cmd_doctor = {
     .name = "doctor",
-    .group = "operate",
     CMD_OPTIONS(options, doctor_values),
     .level = CMD_NOTHING,
     .reads_only = true,

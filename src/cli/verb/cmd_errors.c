@@ -194,22 +194,17 @@ static int run(struct cmd_context *c, const void *values, struct err *err)
 }
 
 #define FIELD(name) offsetof(struct errors_values, name)
-/* clang-format off */
 static const struct cmd_option options[] = {
-    {"since", 0, CMD_SINCE, FIELD(since), "TIME|D",
-     "failures at TIME or later, or in the last D; default: " TEXT_OF(DEFAULT_WINDOW_HOURS) "h", NULL, 0},
-    {"until", 0, CMD_SINCE, FIELD(until), "TIME|D", "failures before TIME, or more than D ago", NULL, 0},
-    {"tag", 't', CMD_TAGS, FIELD(tag), "GLOB", "only of tags that match", NULL, 0},
-    {"exact", 0, CMD_FLAG, FIELD(exact), NULL, "read all failures, however long it takes", NULL, 0},
+    {"since", 0, CMD_SINCE, FIELD(since), "TIME|D", NULL, 0},
+    {"until", 0, CMD_SINCE, FIELD(until), "TIME|D", NULL, 0},
+    {"tag", 't', CMD_TAGS, FIELD(tag), "GLOB", NULL, 0},
+    {"exact", 0, CMD_FLAG, FIELD(exact), NULL, NULL, 0},
     LIVE_OPTION(FIELD(watch_ms)),
 };
-/* clang-format on */
 
 const struct cmd cmd_errors = {
     .name = "errors",
-    .group = "look",
     CMD_OPTIONS(options, errors_values),
-    .level = CMD_SCHEMA,
     .reads_only = true,
     .pages = true,
     .formats = OUT_NO_ID,

@@ -272,25 +272,21 @@ static int run(struct cmd_context *c, const void *values, struct err *err)
 }
 
 #define FIELD(name) offsetof(struct events_values, name)
-/* clang-format off */
 static const struct cmd_option options[] = {
-    {"since", 0, CMD_SINCE, FIELD(since), "TIME|D",
-     "events at TIME or later, or in the last D; default: " TEXT_OF(DEFAULT_WINDOW_HOURS) "h, with -f: now", NULL, 0},
-    {"until", 0, CMD_SINCE, FIELD(until), "TIME|D", "events before TIME, or more than D ago", NULL, 0},
-    {"tag", 't', CMD_TAGS, FIELD(tag), "GLOB", "only events of matching tags, of several tags, or of no tag", NULL, 0},
+    {"since", 0, CMD_SINCE, FIELD(since), "TIME|D", NULL, 0},
+    {"until", 0, CMD_SINCE, FIELD(until), "TIME|D", NULL, 0},
+    {"tag", 't', CMD_TAGS, FIELD(tag), "GLOB", NULL, 0},
     NAMED_KEY(FIELD(key)),
-    {"who", 0, CMD_TEXTS, FIELD(who), "GLOB", "only acts of people whose name matches: 'alice@*'", NULL, 0},
-    {"event", 'e', CMD_TEXT, FIELD(event), "E[,E]", "only these events: cancel,failed,dqd-lost", NULL, 0},
-    {"acts", 0, CMD_FLAG, FIELD(acts), NULL, "only acts of people and applications", NULL, 0},
-    {"limit", 'n', CMD_COUNT, FIELD(limit), "N", "only the last N lines", NULL, 1},
+    {"who", 0, CMD_TEXTS, FIELD(who), "GLOB", NULL, 0},
+    {"event", 'e', CMD_TEXT, FIELD(event), "E[,E]", NULL, 0},
+    {"acts", 0, CMD_FLAG, FIELD(acts), NULL, NULL, 0},
+    {"limit", 'n', CMD_COUNT, FIELD(limit), "N", NULL, 1},
     CMD_COLUMNS(FIELD(columns)),
-    {"follow", 'f', CMD_FLAG, FIELD(follow), NULL, "show new events until interrupted", NULL, 0},
+    {"follow", 'f', CMD_FLAG, FIELD(follow), NULL, NULL, 0},
 };
-/* clang-format on */
 
 const struct cmd cmd_events = {
     .name = "events",
-    .group = "look",
     CMD_OPTIONS(options, events_values),
     .exclusive = "follow until",
     .max_operands = 1,

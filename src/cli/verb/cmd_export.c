@@ -211,9 +211,7 @@ static const struct cmd_option options[] = {SELECT_OPTIONS(struct export_values,
 
 const struct cmd cmd_export = {
     .name = "export",
-    .group = "operate",
     CMD_OPTIONS(options, export_values),
-    .level = CMD_SCHEMA,
     .reads_only = true,
     .formats = OUT_BIT(OUT_NDJSON) | OUT_BIT(OUT_TABLE),
     .run = run,

@@ -7,7 +7,6 @@
 
 #include "base/mem.h"
 #include "base/task.h"
-#include "base/text.h"
 #include "base/when.h"
 #include "store/ask/forecast_store.h"
 
@@ -145,19 +144,15 @@ static int run(struct cmd_context *c, const void *values, struct err *err)
 }
 
 #define FIELD(name) offsetof(struct forecast_values, name)
-/* clang-format off */
 static const struct cmd_option options[] = {
-    {"by", 0, CMD_CHOICE, FIELD(by), "STEP", "a row for each minute or hour; default: hour, for 2h or less: minute", by_names, 0},
-    {"tag", 't', CMD_TAGS, FIELD(tag), "GLOB", "only tags that match", NULL, 0},
-    {"for", 0, CMD_DURATION, FIELD(for_ms), "D", "look this far ahead; default: " TEXT_OF(DEFAULT_HOURS) "h", NULL, 1},
+    {"by", 0, CMD_CHOICE, FIELD(by), "STEP", by_names, 0},
+    {"tag", 't', CMD_TAGS, FIELD(tag), "GLOB", NULL, 0},
+    {"for", 0, CMD_DURATION, FIELD(for_ms), "D", NULL, 1},
 };
-/* clang-format on */
 
 const struct cmd cmd_forecast = {
     .name = "forecast",
-    .group = "look",
     CMD_OPTIONS(options, forecast_values),
-    .level = CMD_SCHEMA,
     .reads_only = true,
     .pages = true,
     .formats = OUT_NO_ID,

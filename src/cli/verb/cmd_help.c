@@ -35,7 +35,6 @@ static int run(struct cmd_context *c, const void *values __attribute__((unused))
 
 const struct cmd cmd_help = {
     .name = "help",
-    .group = "help",
     .max_operands = 2,
     .level = CMD_NOTHING,
     .pages = true,

@@ -325,21 +325,17 @@ static int run(struct cmd_context *c, const void *values, struct err *err)
 }
 
 #define FIELD(name) offsetof(struct import_values, name)
-/* clang-format off */
 static const struct cmd_option options[] = {
-    {"keep-ids", 0, CMD_FLAG, FIELD(keep_ids), NULL, "keep the ids; without it, each task gets a new one", NULL, 0},
-    {"complete", 0, CMD_FLAG, FIELD(complete), NULL, "import nothing if the file does not end as an export does", NULL, 0},
-    {"dry-run", 0, CMD_FLAG, FIELD(dry_run), NULL, "check the file and the conflicts, and import nothing", NULL, 0},
-    {"skip", 0, CMD_COUNT, FIELD(skip), "N", "skip the first N lines of FILE", NULL, 0},
+    {"keep-ids", 0, CMD_FLAG, FIELD(keep_ids), NULL, NULL, 0},
+    {"complete", 0, CMD_FLAG, FIELD(complete), NULL, NULL, 0},
+    {"dry-run", 0, CMD_FLAG, FIELD(dry_run), NULL, NULL, 0},
+    {"skip", 0, CMD_COUNT, FIELD(skip), "N", NULL, 0},
 };
-/* clang-format on */
 
 const struct cmd cmd_import = {
     .name = "import",
-    .group = "operate",
     CMD_OPTIONS(options, import_values),
     .max_operands = 1,
-    .level = CMD_SCHEMA,
     .formats = OUT_BIT(OUT_TABLE) | OUT_BIT(OUT_JSON) | OUT_BIT(OUT_NDJSON),
     .run = run,
 };

@@ -202,17 +202,13 @@ static int run(struct cmd_context *c, const void *values, struct err *err)
 }
 
 static const struct cmd_option options[] = {
-    {"print-sql", 0, CMD_FLAG, offsetof(struct init_values, print_sql), NULL,
-     "print the SQL for a DBA to run, from migration N on (default: all)", NULL, 0},
-    {"plan", 0, CMD_FLAG, offsetof(struct init_values, plan), NULL,
-     "print what would be done and what it costs, and change nothing", NULL, 0},
-    {"no-routines", 0, CMD_FLAG, offsetof(struct init_values, no_routines), NULL,
-     "leave out the procedures for producers in SQL", NULL, 0},
+    {"print-sql", 0, CMD_FLAG, offsetof(struct init_values, print_sql), NULL, NULL, 0},
+    {"plan", 0, CMD_FLAG, offsetof(struct init_values, plan), NULL, NULL, 0},
+    {"no-routines", 0, CMD_FLAG, offsetof(struct init_values, no_routines), NULL, NULL, 0},
 };
 
 const struct cmd cmd_init = {
     .name = "init",
-    .group = "operate",
     CMD_OPTIONS(options, init_values),
     .exclusive = "plan print-sql",
     .max_operands = 1,

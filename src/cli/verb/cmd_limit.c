@@ -228,26 +228,21 @@ static int run(struct cmd_context *c, const void *values, struct err *err)
 }
 
 #define FIELD(name) offsetof(struct limit_values, name)
-/* clang-format off */
 static const struct cmd_option options[] = {
-    {"running", 0, CMD_COUNT, FIELD(running), "N", "tasks that may run at a time, on all hosts; 0: as the handlers say", NULL, 0},
-    {"rate", 0, CMD_TEXT, FIELD(rate), "N/PERIOD", "tasks that may start in a period, evenly: 100/m, 5/s, 1/10s", NULL, 0},
-    {"burst", 0, CMD_COUNT, FIELD(burst), "N", "of these, at once, if none has started for a while; default: 1", NULL, 0},
-    {"hours", 0, CMD_TEXTS, FIELD(hours), "WINDOW",
-     "when tasks may start: 'Mon-Fri 08:00-18:00', '22:00-06:00 Europe/Berlin'; may be repeated", NULL, 0},
-    {"clear", 0, CMD_FLAG, FIELD(clear), NULL, "first drop what was set before; alone: drop the limit", NULL, 0},
-    {"reason", 0, CMD_TEXT, FIELD(reason), "TEXT", "why, for those who list limits", NULL, 0},
-    {"export", 0, CMD_FLAG, FIELD(export), NULL, "print the limits as commands that set them", NULL, 0},
+    {"running", 0, CMD_COUNT, FIELD(running), "N", NULL, 0},
+    {"rate", 0, CMD_TEXT, FIELD(rate), "N/PERIOD", NULL, 0},
+    {"burst", 0, CMD_COUNT, FIELD(burst), "N", NULL, 0},
+    {"hours", 0, CMD_TEXTS, FIELD(hours), "WINDOW", NULL, 0},
+    {"clear", 0, CMD_FLAG, FIELD(clear), NULL, NULL, 0},
+    {"reason", 0, CMD_TEXT, FIELD(reason), "TEXT", NULL, 0},
+    {"export", 0, CMD_FLAG, FIELD(export), NULL, NULL, 0},
 };
-/* clang-format on */
 
 const struct cmd cmd_limit = {
     .name = "limit",
-    .group = "change",
     CMD_OPTIONS(options, limit_values),
     .min_operands = 0,
     .max_operands = 1,
-    .level = CMD_SCHEMA,
     .formats = OUT_ANY,
     .run = run,
 };

@@ -1,7 +1,6 @@
 /*
  * cmd_list.c - dq list: tasks as rows, streamed.
  */
-#include "base/text.h"
 #include "cli/judge/fleet.h"
 #include "cli/line/none.h"
 #include "cli/line/select.h"
@@ -328,25 +327,19 @@ static int run(struct cmd_context *c, const void *values, struct err *err)
 }
 
 #define FIELD(name) offsetof(struct list_values, name)
-/* clang-format off */
 static const struct cmd_option options[] = {
     SELECT_OPTIONS(struct list_values, select.),
-    {"limit", 'n', CMD_COUNT, FIELD(limit), "N",
-     "list at most N tasks, 0: all; default: " TEXT_OF(TERMINAL_LIMIT) " on a terminal, else all", NULL, 0},
-    {"sort", 0, CMD_CHOICE, FIELD(sort), "BY",
-     "expected, -expected, id, -id, late, created or finished; default: expected, or -expected for finished tasks", sort_names, 0},
-    {"waiting", 0, CMD_FLAG, FIELD(waiting), NULL,
-     "list tasks that are due and have not started, with the reason in the column waits", NULL, 0},
+    {"limit", 'n', CMD_COUNT, FIELD(limit), "N", NULL, 0},
+    {"sort", 0, CMD_CHOICE, FIELD(sort), "BY", sort_names, 0},
+    {"waiting", 0, CMD_FLAG, FIELD(waiting), NULL, NULL, 0},
     CMD_COLUMNS(FIELD(columns)),
-    {"no-header", 0, CMD_FLAG, FIELD(no_header), NULL, "omit the heading (table, tsv, csv)", NULL, 0},
+    {"no-header", 0, CMD_FLAG, FIELD(no_header), NULL, NULL, 0},
     LIVE_OPTION(FIELD(watch_ms)),
 };
-/* clang-format on */
 
 const struct cmd cmd_list = {
     .name = "list",
     .alias = "ls",
-    .group = "look",
     CMD_OPTIONS(options, list_values),
     .level = CMD_NOTHING,
     .reads_only = true,

@@ -321,21 +321,16 @@ static int run(struct cmd_context *c, const void *values, struct err *err)
 static const struct cmd_option options[] = {
     NAMED_KEY(offsetof(struct logs_values, key)),
     NAMED_TAG(offsetof(struct logs_values, tag)),
-    {"follow", 'f', CMD_FLAG, offsetof(struct logs_values, follow), NULL,
-     "print what a running attempt writes until it has ended; for a pending task, wait until it starts",
-     NULL, 0},
-    {"attempt", 0, CMD_COUNT, offsetof(struct logs_values, attempt), "N",
-     "print the output of attempt N", NULL, 1},
+    {"follow", 'f', CMD_FLAG, offsetof(struct logs_values, follow), NULL, NULL, 0},
+    {"attempt", 0, CMD_COUNT, offsetof(struct logs_values, attempt), "N", NULL, 1},
 };
 
 const struct cmd cmd_logs = {
     .name = "logs",
-    .group = "write handlers",
     CMD_OPTIONS(options, logs_values),
     .min_operands = 1,
     .max_operands = 1,
     .instead = "key",
-    .level = CMD_SCHEMA,
     .reads_only = true,
     .formats = OUT_BIT(OUT_TABLE),
     .run = run,

@@ -103,21 +103,19 @@ static int run(struct cmd_context *c, const void *values, struct err *err)
 
 #define FIELD(name) offsetof(struct pause_values, name)
 static const struct cmd_option options[] = {
-    {"all", 0, CMD_FLAG, FIELD(all), NULL, "all tags, as the glob *", NULL, 0},
-    {"for", 0, CMD_DURATION, FIELD(for_ms), "D", "pause for D; default: until resumed", NULL, 0},
-    {"until", 0, CMD_INSTANT, FIELD(until), "TIME", "pause until TIME", NULL, 0},
-    {"reason", 0, CMD_TEXT, FIELD(reason), "TEXT", "reason, shown by dq tags and dq show", NULL, 0},
+    {"all", 0, CMD_FLAG, FIELD(all), NULL, NULL, 0},
+    {"for", 0, CMD_DURATION, FIELD(for_ms), "D", NULL, 0},
+    {"until", 0, CMD_INSTANT, FIELD(until), "TIME", NULL, 0},
+    {"reason", 0, CMD_TEXT, FIELD(reason), "TEXT", NULL, 0},
 };
 
 const struct cmd cmd_pause = {
     .name = "pause",
-    .group = "change",
     CMD_OPTIONS(options, pause_values),
     .exclusive = "for until",
     .min_operands = 1,
     .instead = "all",
     .max_operands = 1,
-    .level = CMD_SCHEMA,
     .formats = OUT_ANY,
     .run = run,
 };

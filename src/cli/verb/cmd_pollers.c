@@ -180,7 +180,6 @@ static const struct cmd_option options[] = {
 
 const struct cmd cmd_pollers = {
     .name = "pollers",
-    .group = "look",
     CMD_OPTIONS(options, pollers_values),
     .columns = OUT_OF(columns),
     .level = CMD_NOTHING,

@@ -91,21 +91,16 @@ static int run(struct cmd_context *c, const void *values, struct err *err)
 }
 
 #define FIELD(name) offsetof(struct purge_values, name)
-/* clang-format off */
 static const struct cmd_option options[] = {
-    {"older-than", 0, CMD_DURATION, FIELD(older_than_ms), "D",
-     "delete tasks that finished more than D ago; default: as set in [retention] for each state", NULL, 0},
-    {"status", 's', CMD_STATUSES, FIELD(statuses), "S[,S]", "only tasks in these states: done, failed, cancelled", NULL, 0},
-    {"tag", 't', CMD_TAGS, FIELD(tag), "GLOB", "only tags that match", NULL, 0},
-    {"dry-run", 0, CMD_FLAG, FIELD(dry_run), NULL, "count the tasks and change nothing", NULL, 0},
+    {"older-than", 0, CMD_DURATION, FIELD(older_than_ms), "D", NULL, 0},
+    {"status", 's', CMD_STATUSES, FIELD(statuses), "S[,S]", NULL, 0},
+    {"tag", 't', CMD_TAGS, FIELD(tag), "GLOB", NULL, 0},
+    {"dry-run", 0, CMD_FLAG, FIELD(dry_run), NULL, NULL, 0},
 };
-/* clang-format on */
 
 const struct cmd cmd_purge = {
     .name = "purge",
-    .group = "operate",
     CMD_OPTIONS(options, purge_values),
-    .level = CMD_SCHEMA,
     .formats = OUT_NO_ID,
     .run = run,
 };

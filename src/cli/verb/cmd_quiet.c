@@ -64,17 +64,14 @@ static int quiet(struct cmd_context *c, const void *values, struct err *err)
 }
 
 static const struct cmd_option options[] = {
-    {"for", 0, CMD_DURATION, offsetof(struct quiet_values, for_ms), "D",
-     "quiet for D; default: until dq unquiet", NULL, 0},
+    {"for", 0, CMD_DURATION, offsetof(struct quiet_values, for_ms), "D", NULL, 0},
 };
 
 const struct cmd cmd_quiet = {
     .name = "quiet",
-    .group = "change",
     CMD_OPTIONS(options, quiet_values),
     .min_operands = 1,
     .max_operands = 1,
-    .level = CMD_SCHEMA,
     .formats = OUT_ANY,
     .run = quiet,
 };
@@ -98,10 +95,8 @@ static int unquiet(struct cmd_context *c, const void *values __attribute__((unus
 
 const struct cmd cmd_unquiet = {
     .name = "unquiet",
-    .group = "change",
     .min_operands = 1,
     .max_operands = 1,
-    .level = CMD_SCHEMA,
     .formats = OUT_ANY,
     .run = unquiet,
 };

@@ -209,16 +209,13 @@ static int run(struct cmd_context *c, const void *values, struct err *err)
 
 #define FIELD(name) offsetof(struct rehearse_values, name)
 static const struct cmd_option options[] = {
-    {"tag", 't', CMD_TEXT, FIELD(tag), "T",
-     "run the handler of tag T with this body, without a task", NULL, 0},
-    {"key", 0, CMD_TEXT, FIELD(key), "K", "with --tag: the task's key", NULL, 0},
-    {"timeout", 0, CMD_DURATION, FIELD(timeout_ms), "D", "instead of the handler's own; 0: none",
-     NULL, 0},
+    {"tag", 't', CMD_TEXT, FIELD(tag), "T", NULL, 0},
+    {"key", 0, CMD_TEXT, FIELD(key), "K", NULL, 0},
+    {"timeout", 0, CMD_DURATION, FIELD(timeout_ms), "D", NULL, 0},
 };
 
 const struct cmd cmd_rehearse = {
     .name = "rehearse",
-    .group = "write handlers",
     CMD_OPTIONS(options, rehearse_values),
     .requires = "key tag",
     .max_operands = 1,

@@ -152,24 +152,20 @@ static int run(struct cmd_context *c, const void *values, struct err *err)
 }
 
 #define FIELD(name) offsetof(struct resume_values, name)
-/* clang-format off */
 static const struct cmd_option options[] = {
-    {"all", 0, CMD_FLAG, FIELD(all), NULL, "end dq pause --all", NULL, 0},
-    {"over", 0, CMD_DURATION, FIELD(over_ms), "D", "spread the tasks that are due evenly over D", NULL, 0},
-    {"dry-run", 0, CMD_FLAG, FIELD(dry_run), NULL, "count the tasks that --over would spread, and change nothing", NULL, 0},
-    {"yes", 'y', CMD_FLAG, FIELD(yes), NULL, "do not ask for confirmation", NULL, 0},
+    {"all", 0, CMD_FLAG, FIELD(all), NULL, NULL, 0},
+    {"over", 0, CMD_DURATION, FIELD(over_ms), "D", NULL, 0},
+    {"dry-run", 0, CMD_FLAG, FIELD(dry_run), NULL, NULL, 0},
+    {"yes", 'y', CMD_FLAG, FIELD(yes), NULL, NULL, 0},
 };
-/* clang-format on */
 
 const struct cmd cmd_resume = {
     .name = "resume",
-    .group = "change",
     CMD_OPTIONS(options, resume_values),
     .requires = "dry-run over",
     .min_operands = 1,
     .instead = "all",
     .max_operands = 1,
-    .level = CMD_SCHEMA,
     .formats = OUT_ANY,
     .run = run,
 };

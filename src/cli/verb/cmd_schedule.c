@@ -54,16 +54,14 @@ static int list(struct cmd_context *c, const void *values, struct err *err)
 
 #define FIELD(name) offsetof(struct list_values, name)
 static const struct cmd_option options[] = {
-    {"tag", 't', CMD_TAGS, FIELD(tag), "GLOB", "schedules whose tag matches", NULL, 0},
-    {"number", 'n', CMD_COUNT, FIELD(most), "N", "at most N, by name", NULL, 1},
+    {"tag", 't', CMD_TAGS, FIELD(tag), "GLOB", NULL, 0},
+    {"number", 'n', CMD_COUNT, FIELD(most), "N", NULL, 1},
 };
 
 const struct cmd cmd_schedule_list = {
     .name = "schedule list",
-    .group = "look",
     CMD_OPTIONS(options, list_values),
     .max_operands = 1,
-    .level = CMD_SCHEMA,
     .reads_only = true,
     .pages = true,
     .formats = OUT_ANY,
@@ -75,11 +73,9 @@ static const struct cmd *const commands[] = {VERBS_SCHEDULE(ROW) NULL};
 
 const struct cmd cmd_schedule = {
     .name = "schedule",
-    .group = "change",
     .commands = commands,
     CMD_OPTIONS(options, list_values),
     .max_operands = 0,
-    .level = CMD_SCHEMA,
     .reads_only = true,
     .pages = true,
     .formats = OUT_ANY,

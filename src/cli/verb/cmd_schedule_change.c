@@ -74,13 +74,10 @@ static int run_delete(struct cmd_context *c, const void *values __attribute__((u
 }
 
 static const struct cmd_option pause_options[] = {
-    {"reason", 0, CMD_TEXT, offsetof(struct change_values, reason), "TEXT",
-     "why, for dq schedule show", NULL, 0},
+    {"reason", 0, CMD_TEXT, offsetof(struct change_values, reason), "TEXT", NULL, 0},
 };
 
-#define CHANGE                                                                                     \
-    .group = "change", .min_operands = 1, .max_operands = -1, .level = CMD_SCHEMA,                 \
-    .formats = OUT_ANY
+#define CHANGE .min_operands = 1, .max_operands = -1, .formats = OUT_ANY
 
 const struct cmd cmd_schedule_pause = {
     .name = "schedule pause",

@@ -213,21 +213,17 @@ static int run_apply(struct cmd_context *c, const void *values, struct err *err)
 
 #define FIELD(name) offsetof(struct apply_values, name)
 static const struct cmd_option apply_options[] = {
-    {"owner", 0, CMD_TEXT, FIELD(owner), "NAME", "whom these schedules belong to", NULL, 0},
-    {"prune", 0, CMD_FLAG, FIELD(prune), NULL, "delete the owner's schedules that are not in FILE",
-     NULL, 0},
-    {"dry-run", 0, CMD_FLAG, FIELD(dry_run), NULL, "show what would change, and write nothing",
-     NULL, 0},
+    {"owner", 0, CMD_TEXT, FIELD(owner), "NAME", NULL, 0},
+    {"prune", 0, CMD_FLAG, FIELD(prune), NULL, NULL, 0},
+    {"dry-run", 0, CMD_FLAG, FIELD(dry_run), NULL, NULL, 0},
 };
 
 const struct cmd cmd_schedule_apply = {
     .name = "schedule apply",
-    .group = "change",
     CMD_OPTIONS(apply_options, apply_values),
     .requires = "prune owner",
     .min_operands = 1,
     .max_operands = 1,
-    .level = CMD_SCHEMA,
     .formats = OUT_ANY,
     .run = run_apply,
 };
@@ -255,15 +251,13 @@ static int run_export(struct cmd_context *c, const void *values, struct err *err
 }
 
 static const struct cmd_option export_options[] = {
-    {"owner", 0, CMD_TEXT, FIELD(owner), "NAME", "only the schedules of this owner", NULL, 0},
+    {"owner", 0, CMD_TEXT, FIELD(owner), "NAME", NULL, 0},
 };
 
 const struct cmd cmd_schedule_export = {
     .name = "schedule export",
-    .group = "look",
     CMD_OPTIONS(export_options, apply_values),
     .max_operands = 1,
-    .level = CMD_SCHEMA,
     .reads_only = true,
     .formats = OUT_BIT(OUT_TABLE),
     .run = run_export,

@@ -271,24 +271,18 @@ static int run(struct cmd_context *c, const void *values, struct err *err)
 
 #define FIELD(name) offsetof(struct import_values, name)
 static const struct cmd_option options[] = {
-    {"user", 0, CMD_TEXT, FIELD(user), "USER",
-     "FILE is the crontab of USER; default: of the account of dqd, and /etc/crontab and /etc/cron.d name users",
-     NULL, 0},
-    {"system", 0, CMD_FLAG, FIELD(system), NULL, "the lines of FILE name users", NULL, 0},
-    {"own", 0, CMD_FLAG, FIELD(own), NULL,
-     "take lines, too, that look like one host's own business", NULL, 0},
-    {"dry-run", 0, CMD_FLAG, FIELD(dry_run), NULL, "print everything, and write no schedule", NULL,
-     0},
+    {"user", 0, CMD_TEXT, FIELD(user), "USER", NULL, 0},
+    {"system", 0, CMD_FLAG, FIELD(system), NULL, NULL, 0},
+    {"own", 0, CMD_FLAG, FIELD(own), NULL, NULL, 0},
+    {"dry-run", 0, CMD_FLAG, FIELD(dry_run), NULL, NULL, 0},
 };
 
 const struct cmd cmd_schedule_import_crontab = {
     .name = "schedule import-crontab",
-    .group = "change",
     CMD_OPTIONS(options, import_values),
     .exclusive = "user system",
     .min_operands = 1,
     .max_operands = -1,
-    .level = CMD_SCHEMA,
     .formats = OUT_BIT(OUT_TABLE),
     .run = run,
 };

@@ -39,10 +39,8 @@ static int run_now(struct cmd_context *c, const void *values __attribute__((unus
 
 const struct cmd cmd_schedule_run_now = {
     .name = "schedule run-now",
-    .group = "change",
     .min_operands = 1,
     .max_operands = 1,
-    .level = CMD_SCHEMA,
     .formats = OUT_BIT(OUT_TABLE) | OUT_BIT(OUT_ID),
     .run = run_now,
 };
@@ -124,19 +122,16 @@ static int run_backfill(struct cmd_context *c, const void *values, struct err *e
 
 #define FIELD(name) offsetof(struct backfill_values, name)
 static const struct cmd_option options[] = {
-    {"from", 0, CMD_INSTANT, FIELD(from), "TIME", "the slots from TIME on; required", NULL, 0},
-    {"to", 0, CMD_INSTANT, FIELD(to), "TIME", "the slots up to TIME; default: now", NULL, 0},
-    {"over", 0, CMD_DURATION, FIELD(over_ms), "D",
-     "spread the runs evenly over D; default: all now", NULL, 0},
+    {"from", 0, CMD_INSTANT, FIELD(from), "TIME", NULL, 0},
+    {"to", 0, CMD_INSTANT, FIELD(to), "TIME", NULL, 0},
+    {"over", 0, CMD_DURATION, FIELD(over_ms), "D", NULL, 0},
 };
 
 const struct cmd cmd_schedule_backfill = {
     .name = "schedule backfill",
-    .group = "change",
     CMD_OPTIONS(options, backfill_values),
     .min_operands = 1,
     .max_operands = 1,
-    .level = CMD_SCHEMA,
     .formats = OUT_ANY,
     .run = run_backfill,
 };

@@ -95,36 +95,25 @@ static int run(struct cmd_context *c, const void *values, struct err *err)
 }
 
 #define FIELD(name) offsetof(struct schedule_values, name)
-/* clang-format off */
 static const struct cmd_option options[] = {
-    {"cron", 0, CMD_TEXT, FIELD(cron), "EXPR", "when its slots are, as in crontab(5): '30 2 * * 1-5', @daily", NULL, 0},
-    {"every", 0, CMD_TEXT, FIELD(every), "D", "a slot every D, at least 1s, counted from --from, else from 1970 on", NULL, 0},
-    {"gap", 0, CMD_TEXT, FIELD(gap), "D", "a slot D after the end of the last run", NULL, 0},
-    {"zone", 0, CMD_TEXT, FIELD(zone), "ZONE", "of --cron, such as Europe/Berlin; default: that of this host", NULL, 0},
-    {"from", 0, CMD_INSTANT, FIELD(from), "TIME", "no slots before TIME", NULL, 0},
-    {"to", 0, CMD_INSTANT, FIELD(to), "TIME", "no slots after TIME", NULL, 0},
-    {"spread", 0, CMD_DURATION, FIELD(spread_ms), "D",
-     "run within D after each slot, always equally late, so that schedules do not meet", NULL, 1},
-    {"catch-up", 0, CMD_CHOICE, FIELD(catch_up), "WHAT",
-     "which slots run that were missed while no dqd ran: the latest (default), all, up to 1000, or none: skip",
-     slot_catch_up_names, 0},
-    {"within", 0, CMD_DURATION, FIELD(within_ms), "D",
-     "catch up with slots of the last D only; default: a period, a day at most", NULL, 1},
-    {"overlap", 0, CMD_CHOICE, FIELD(overlap), "WHAT",
-     "if the last run has not ended: skip the slot (default), one more if none waits, allow any number, or replace it",
-     slot_overlap_names, 0},
-    {"expires", 0, CMD_DURATION, FIELD(expires_ms), "D",
-     "do not start or retry a run later than D after it was due; default: at the next slot", NULL, 1},
-    {"alarm-after", 0, CMD_DURATION, FIELD(alarm_after_ms), "D",
-     "dq check is critical if no run has succeeded D after a slot; default: a period, at least 5m", NULL, 1},
-    {"body-json", 0, CMD_BODY, FIELD(body_json), "JSON", "the body as {\"body\": \"...\"} or {\"body_base64\": \"...\"}", NULL, 0},
-    {"new", 0, CMD_FLAG, FIELD(only_new), NULL, "fail if there is a schedule of that name", NULL, 0},
+    {"cron", 0, CMD_TEXT, FIELD(cron), "EXPR", NULL, 0},
+    {"every", 0, CMD_TEXT, FIELD(every), "D", NULL, 0},
+    {"gap", 0, CMD_TEXT, FIELD(gap), "D", NULL, 0},
+    {"zone", 0, CMD_TEXT, FIELD(zone), "ZONE", NULL, 0},
+    {"from", 0, CMD_INSTANT, FIELD(from), "TIME", NULL, 0},
+    {"to", 0, CMD_INSTANT, FIELD(to), "TIME", NULL, 0},
+    {"spread", 0, CMD_DURATION, FIELD(spread_ms), "D", NULL, 1},
+    {"catch-up", 0, CMD_CHOICE, FIELD(catch_up), "WHAT", slot_catch_up_names, 0},
+    {"within", 0, CMD_DURATION, FIELD(within_ms), "D", NULL, 1},
+    {"overlap", 0, CMD_CHOICE, FIELD(overlap), "WHAT", slot_overlap_names, 0},
+    {"expires", 0, CMD_DURATION, FIELD(expires_ms), "D", NULL, 1},
+    {"alarm-after", 0, CMD_DURATION, FIELD(alarm_after_ms), "D", NULL, 1},
+    {"body-json", 0, CMD_BODY, FIELD(body_json), "JSON", NULL, 0},
+    {"new", 0, CMD_FLAG, FIELD(only_new), NULL, NULL, 0},
 };
-/* clang-format on */
 
 const struct cmd cmd_schedule_set = {
     .name = "schedule set",
-    .group = "change",
     CMD_OPTIONS(options, schedule_values),
     .exclusive = "cron every gap, zone every, zone gap",
     .min_operands = 2,

@@ -101,10 +101,8 @@ static int run_show(struct cmd_context *c, const void *values __attribute__((unu
 
 const struct cmd cmd_schedule_show = {
     .name = "schedule show",
-    .group = "look",
     .min_operands = 1,
     .max_operands = 1,
-    .level = CMD_SCHEMA,
     .reads_only = true,
     .pages = true,
     .formats = OUT_NO_ID,
@@ -192,17 +190,15 @@ static int run_next(struct cmd_context *c, const void *values, struct err *err)
 
 #define FIELD(name) offsetof(struct next_values, name)
 static const struct cmd_option next_options[] = {
-    {"number", 'n', CMD_COUNT, FIELD(count), "N", "the next N slots; default: 10", NULL, 1},
-    {"since", 0, CMD_INSTANT, FIELD(since), "TIME", "from TIME on; default: now", NULL, 0},
+    {"number", 'n', CMD_COUNT, FIELD(count), "N", NULL, 1},
+    {"since", 0, CMD_INSTANT, FIELD(since), "TIME", NULL, 0},
 };
 
 const struct cmd cmd_schedule_next = {
     .name = "schedule next",
-    .group = "look",
     CMD_OPTIONS(next_options, next_values),
     .min_operands = 1,
     .max_operands = 1,
-    .level = CMD_SCHEMA,
     .reads_only = true,
     .pages = true,
     .formats = OUT_NO_ID,

@@ -312,18 +312,15 @@ static int run(struct cmd_context *c, const void *values, struct err *err)
 static const struct cmd_option options[] = {
     NAMED_KEY(offsetof(struct show_values, key)),
     NAMED_TAG(offsetof(struct show_values, tag)),
-    {"full", 0, CMD_FLAG, offsetof(struct show_values, full), NULL,
-     "print whole bodies and outputs, including those of earlier attempts", NULL, 0},
+    {"full", 0, CMD_FLAG, offsetof(struct show_values, full), NULL, NULL, 0},
 };
 
 const struct cmd cmd_show = {
     .name = "show",
-    .group = "look",
     CMD_OPTIONS(options, show_values),
     .min_operands = 1,
     .max_operands = -1,
     .instead = "key",
-    .level = CMD_SCHEMA,
     .reads_only = true,
     .pages = true,
     .formats = OUT_ANY,

@@ -18,7 +18,6 @@
 #include "cli/show/tag_columns.h"
 
 #include "base/mem.h"
-#include "base/text.h"
 #include "base/when.h"
 
 #include <string.h>
@@ -352,26 +351,21 @@ static int run(struct cmd_context *c, const void *values, struct err *err)
 }
 
 #define FIELD(name) offsetof(struct stats_values, name)
-/* clang-format off */
 static const struct cmd_option options[] = {
-    {"since", 0, CMD_SINCE, FIELD(since), "TIME|D",
-     "report what began and ended since TIME, or in the last D; default: " TEXT_OF(DEFAULT_PERIOD_HOURS) "h", NULL, 0},
-    {"by", 0, CMD_CHOICE, FIELD(by), "STEP", "print a row for each minute or hour of that time", by_names, 0},
-    {"tag", 't', CMD_TAGS, FIELD(tag), "GLOB", "only tags that match", NULL, 0},
-    {"html", 0, CMD_TEXT, FIELD(html), "FILE", "write a page with plots", NULL, 0},
-    {"refresh", 0, CMD_DURATION, FIELD(refresh_ms), "D", "with --html: browsers load the page again every D", NULL, 0},
-    {"exact", 0, CMD_FLAG, FIELD(exact), NULL, "count all tasks, however long it takes", NULL, 0},
+    {"since", 0, CMD_SINCE, FIELD(since), "TIME|D", NULL, 0},
+    {"by", 0, CMD_CHOICE, FIELD(by), "STEP", by_names, 0},
+    {"tag", 't', CMD_TAGS, FIELD(tag), "GLOB", NULL, 0},
+    {"html", 0, CMD_TEXT, FIELD(html), "FILE", NULL, 0},
+    {"refresh", 0, CMD_DURATION, FIELD(refresh_ms), "D", NULL, 0},
+    {"exact", 0, CMD_FLAG, FIELD(exact), NULL, NULL, 0},
     LIVE_OPTION(FIELD(watch_ms)),
 };
-/* clang-format on */
 
 const struct cmd cmd_stats = {
     .name = "stats",
-    .group = "look",
     CMD_OPTIONS(options, stats_values),
     .exclusive = "by html, html watch",
     .requires = "refresh html",
-    .level = CMD_SCHEMA,
     .reads_only = true,
     .pages = true,
     .formats = OUT_NO_ID | OUT_BIT(OUT_PROMETHEUS),

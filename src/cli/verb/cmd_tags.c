@@ -135,15 +135,14 @@ static int run(struct cmd_context *c, const void *values, struct err *err)
 
 #define FIELD(name) offsetof(struct tags_values, name)
 static const struct cmd_option options[] = {
-    {"tag", 't', CMD_TAGS, FIELD(tag), "GLOB", "only tags that match", NULL, 0},
-    {"exact", 0, CMD_FLAG, FIELD(exact), NULL, "count all tasks, however long it takes", NULL, 0},
+    {"tag", 't', CMD_TAGS, FIELD(tag), "GLOB", NULL, 0},
+    {"exact", 0, CMD_FLAG, FIELD(exact), NULL, NULL, 0},
     CMD_COLUMNS(FIELD(columns)),
     LIVE_OPTION(FIELD(watch_ms)),
 };
 
 const struct cmd cmd_tags = {
     .name = "tags",
-    .group = "look",
     CMD_OPTIONS(options, tags_values),
     .columns = OUT_OF(columns),
     .level = CMD_NOTHING,

@@ -296,16 +296,13 @@ static int run(struct cmd_context *c, const void *values, struct err *err)
 
 #define FIELD(name) offsetof(struct top_values, name)
 static const struct cmd_option options[] = {
-    {"tag", 't', CMD_TAGS, FIELD(tag), "GLOB", "only these tags", NULL, 0},
-    {"every", 0, CMD_DURATION, FIELD(every_ms), "D", "refresh every D; default and minimum: 1s",
-     NULL, 0},
+    {"tag", 't', CMD_TAGS, FIELD(tag), "GLOB", NULL, 0},
+    {"every", 0, CMD_DURATION, FIELD(every_ms), "D", NULL, 0},
 };
 
 const struct cmd cmd_top = {
     .name = "top",
-    .group = "look",
     CMD_OPTIONS(options, top_values),
-    .level = CMD_SCHEMA,
     .reads_only = true,
     .formats = OUT_BIT(OUT_TABLE),
     .run = run,

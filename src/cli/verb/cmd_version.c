@@ -92,7 +92,6 @@ static int run(struct cmd_context *c, const void *values __attribute__((unused))
 
 const struct cmd cmd_version = {
     .name = "version",
-    .group = "help",
     .level = CMD_NOTHING,
     .reads_only = true,
     .formats = OUT_NO_ID,

@@ -12,7 +12,6 @@
 #include "store/db/db_connect.h"
 
 #include "base/mem.h"
-#include "base/text.h"
 #include "base/when.h"
 
 #include <inttypes.h>
@@ -172,19 +171,16 @@ static int run(struct cmd_context *c, const void *values, struct err *err)
 static const struct cmd_option options[] = {
     NAMED_KEY(offsetof(struct wait_values, key)),
     NAMED_TAG(offsetof(struct wait_values, tag)),
-    {"timeout", 0, CMD_DURATION, offsetof(struct wait_values, timeout_ms), "D",
-     "stop waiting after D, with exit status " TEXT_OF(EXIT_TIMEOUT), NULL, 0},
+    {"timeout", 0, CMD_DURATION, offsetof(struct wait_values, timeout_ms), "D", NULL, 0},
     CMD_RETRY_FOR(offsetof(struct wait_values, retry_for_ms)),
 };
 
 const struct cmd cmd_wait = {
     .name = "wait",
-    .group = "write handlers",
     CMD_OPTIONS(options, wait_values),
     .min_operands = 1,
     .max_operands = -1,
     .instead = "key",
-    .level = CMD_SCHEMA,
     .reads_only = true,
     .formats = OUT_ANY,
     .run = run,

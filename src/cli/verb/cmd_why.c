@@ -291,17 +291,14 @@ static int run(struct cmd_context *c, const void *values, struct err *err)
 }
 
 static const struct cmd_option options[] = {
-    {"tag", 't', CMD_NAME, offsetof(struct why_values, tag), "TAG",
-     "explain the pending task of TAG that is due first; with --key: its tag", NULL, 0},
+    {"tag", 't', CMD_NAME, offsetof(struct why_values, tag), "TAG", NULL, 0},
     NAMED_KEY(offsetof(struct why_values, key)),
 };
 
 const struct cmd cmd_why = {
     .name = "why",
-    .group = "look",
     CMD_OPTIONS(options, why_values),
     .max_operands = 1,
-    .level = CMD_SCHEMA,
     .reads_only = true,
     .formats = OUT_BIT(OUT_TABLE) | OUT_BIT(OUT_JSON) | OUT_BIT(OUT_NDJSON),
     .run = run,
