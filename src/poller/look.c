@@ -64,10 +64,9 @@ void look_set_shares(struct look *l, unsigned shares, int64_t write_us)
     l->write_us = write_us;
 }
 
-/* If weights decide, a slot counts from its claim on: who comes later would claim it, too. */
 static uint32_t others(const struct look *l, const struct look_tag *t)
 {
-    return l->turn.weighted ? l->turn.taken - look_tag_taken(t) : l->running - t->running;
+    return look_turn_others(&l->turn, t, l->set.slots, l->running);
 }
 
 static uint32_t want(const struct look *l, const struct look_tag *t)

@@ -4,6 +4,8 @@
  */
 #include "poller/look_turn.h"
 
+#include "conf/handlers.h"
+
 #include <sys/param.h>
 
 #define SLOT UINT64_C(1000000) /* at weight 1 */
@@ -43,11 +45,26 @@ void look_turn_end(struct look_turn *w, size_t asked)
     w->first += asked;
 }
 
+/* If weights decide, a slot counts from its claim on: who comes later would claim it, too. But a
+ * tag that runs nothing gets a slot of those that are kept for it, whoever waits for one. */
+uint32_t look_turn_others(const struct look_turn *w, const struct look_tag *t, uint32_t slots,
+                          uint32_t running)
+{
+    const uint32_t kept = (uint32_t)handlers_slots_kept((int)slots);
+    const uint32_t taken = w->taken - look_tag_taken(t);
+
+    if (!w->weighted)
+        return running - t->running;
+    return t->queued || t->running ? taken : MIN(taken, MAX(slots - kept, running + w->firsts));
+}
+
 void look_turn_count(struct look_turn *w, struct look_tag *t, int queued, int running)
 {
     w->taken -= look_tag_taken(t);
+    w->firsts -= t->queued && !t->running;
     t->queued += (uint32_t)queued;
     t->running += (uint32_t)running;
+    w->firsts += t->queued && !t->running;
     w->taken += look_tag_taken(t);
 }
 

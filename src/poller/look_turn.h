@@ -13,7 +13,8 @@ struct look_turn {
     size_t first;   /* the tag that is asked first, unless weights decide */
     bool weighted;  /* not all weights are the same */
     uint32_t stage; /* each tag is claimed once in it */
-    uint32_t taken; /* slots that jobs of all tags have, or get at once */
+    uint32_t taken;  /* slots that jobs of all tags have, or get at once */
+    uint32_t firsts; /* tags that wait for their first slot, and get one of those that are kept */
     /* what the last one had had when its turn came: a tag that had less did not want more, and has
      * no claim to make up for that */
     uint64_t had;
@@ -32,6 +33,9 @@ struct look_tag *look_turn_next(struct look_turn *w, struct look_tag *const *tag
 void look_turn_end(struct look_turn *w, size_t asked);
 /* It was claimed for so many of the slots that it may have at once. */
 void look_turn_took(struct look_turn *w, struct look_tag *t, size_t slots, uint32_t at_once);
+/* The slots that other tags have, of which so many run. */
+uint32_t look_turn_others(const struct look_turn *w, const struct look_tag *t, uint32_t slots,
+                          uint32_t running);
 /* So many of its jobs are queued and run now, more or less. */
 void look_turn_count(struct look_turn *w, struct look_tag *t, int queued, int running);
 
