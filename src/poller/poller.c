@@ -79,6 +79,14 @@ static void end(struct poller *p, int code, const char *text)
     p->phase = PHASE_END;
 }
 
+/* Gives back what has not begun. */
+static void return_waiting(struct duties *d, const char *why)
+{
+    handover_return(&d->handover, why);
+    if (!d->ctx.runner_gone)
+        link_send_return(d->ctx.link);
+}
+
 static void drain(struct poller *p, const char *why, int64_t limit_us)
 {
     struct duties *d = &p->duties;
@@ -92,9 +100,7 @@ static void drain(struct poller *p, const char *why, int64_t limit_us)
     log_event(LOG_INFO, why, "jobs=%zu", jobs(p));
     d->ctx.ending = true;
     wakeup_end(&d->wakeup);
-    handover_return(&d->handover, "dqd is stopping");
-    if (!d->ctx.runner_gone)
-        link_send_return(d->ctx.link);
+    return_waiting(d, "dqd is stopping");
     if (p->lock_fd >= 0) { /* the next cron-style run may begin while our last handlers finish */
         close(p->lock_fd);
         p->lock_fd = -1;
@@ -229,6 +235,9 @@ static void take_reports(struct poller *p)
         case MESSAGE_RELOADED:
             watch_reloaded(&p->watch);
             fresh = report_handlers(&d->ctx, &m.reloaded);
+            /* what waits is claimed again for the new ones, and keeps none of theirs waiting */
+            if (fresh && fresh->digest != tags_table(&d->tags)->handlers->digest)
+                return_waiting(d, NULL);
             if (fresh)
                 duty_set_handlers(d, fresh);
             break;

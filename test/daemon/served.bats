@@ -61,6 +61,35 @@ YAML
     refute grep 'cannot delete' "$DQD_LOG"
 }
 
+@test "what waits when a HUP changes the handlers runs with the new ones, and waits for no old task" {
+    cd "$BATS_TEST_TMPDIR"
+    write_handlers <<END
+handlers:
+  t: {cwd: $PWD, max_running: 1, run: 'echo old >>began; while [ ! -e end ]; do sleep 0.05; done'}
+END
+    began() { [ "$(wc -l <began)" -ge "$1" ]; }
+    : >began
+    dq -q add t
+    touch end
+    dqd_start --resident
+    wait_until is 'status = 1' 1 # how long a task takes is known: more are claimed than can start
+    rm end
+    yes '{"tag":"t"}' | head -n 3 | dq -q add --from -
+    wait_until began 2
+    wait_until is 'status = 3' 3
+    write_handlers <<END
+handlers:
+  t: {cwd: $PWD, max_running: 3, run: 'echo new >>began'}
+END
+    kill -HUP "$DQD_PID"
+    wait_until began 4
+    [ "$(grep -c new began)" = 2 ]
+    is 'status = 3' 1
+    touch end
+    wait_until is 'status = 1 AND attempt = 1' 4
+    dqd_stop
+}
+
 @test 'a tag whose handler cannot be started rests, with the reason, until a reload' {
     write_handlers <<<'handlers: {a: {run: [/nonexistent/program]}, b: {run: "true"}}'
     dqd_start --resident
