@@ -102,6 +102,7 @@ static int look(struct served *s, struct err *err)
     struct handler_seen seen = {false, false};
     int rc = handler_store_look(s->ctx->db, table->number, &seen, err);
 
+    seen.known |= !table->number; /* of no handlers, there is nothing to record */
     s->clean = s->clean || seen.rests;
     s->tags->rests_changed |= seen.rests; /* some may be over */
     if (rc == 0 && s->leftover && named && seen.known) {
