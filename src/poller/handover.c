@@ -19,6 +19,8 @@
 /* What loading a body may need of its size: the client library has one copy, the task one, and
  * JSON is a longer one. */
 #define BODY_COPIES 3
+/* A start that a rate has reserved may be late by that much. */
+#define LATE_US 250000
 
 /* No handler can be given these tasks: each has failed once more, and the tag's others go on. As
  * after an exit status, they run in smaller company next time. */
@@ -48,7 +50,7 @@ static void fail_job(struct handover *h, struct flight_job *j, const char *why)
 
 /* When the first instruction may be executed; 0: at once. The claim has proved that all tasks are
  * due within LOOK_EARLY_MS, even if the clock was set since, or reserved their starts. */
-static int64_t start_us(const struct context *ctx, const struct flight_job *j)
+static void set_start(const struct context *ctx, const struct flight_job *j, struct message_job *m)
 {
     int64_t now_us = when_steady_us(), at_us = 0;
 
@@ -57,20 +59,23 @@ static int64_t start_us(const struct context *ctx, const struct flight_job *j)
         int64_t due_us = dbclock_reached_us(&ctx->clock, t->expected_at);
 
         at_us = MAX(at_us, MIN(due_us, now_us + LOOK_EARLY_MS * 1000));
-        if (t->start_at)
-            at_us = MAX(
-                at_us, MIN(dbclock_reached_us(&ctx->clock, t->start_at), now_us + RATE_HORIZON_US));
+        if (!t->start_at)
+            continue;
+        at_us = MAX(at_us,
+                    MIN(dbclock_reached_us(&ctx->clock, t->start_at), now_us + RATE_HORIZON_US));
+        m->late_us = MAX(at_us, now_us) + LATE_US;
     }
-    return at_us > now_us ? at_us : 0;
+    m->start_us = at_us > now_us ? at_us : 0;
 }
 
 /* Gives the job to the runner. Its bodies are loaded. */
 static void hand_over(struct handover *h, struct flight_job *j)
 {
     struct err err = {0};
-    const struct message_job times = {.start_us = start_us(h->ctx, j),
-                                      .vouched_us = j->leased_us + lease_vouch_us(h->ctx),
-                                      .deadline_at = j->deadline_us / 1000};
+    struct message_job times = {.vouched_us = j->leased_us + lease_vouch_us(h->ctx),
+                                .deadline_at = j->deadline_us / 1000};
+
+    set_start(h->ctx, j, &times);
     int rc = link_send_tasks(h->ctx->link, j->number, j->table->handlers, j->handler, j->tasks,
                              j->count, &times, &err);
 

@@ -40,6 +40,12 @@ void crew_watch_from(struct crew *w, int64_t at)
 
 /* ---- jobs */
 
+static void take(struct crew *w, struct job *j)
+{
+    queue_take(&w->queue, j);
+    j->table->plans[j->order.handler].kept.waiting--;
+}
+
 /* Frees a job that is not queued and has no process. */
 static void forget(struct crew *w, struct job *j)
 {
@@ -51,7 +57,7 @@ static void forget(struct crew *w, struct job *j)
 
 void crew_give_back(struct crew *w, struct job *j, int cannot_start, const char *why)
 {
-    queue_take(&w->queue, j);
+    take(w, j);
     reply_returned(w->c.out, j, cannot_start, why);
     forget(w, j);
 }
@@ -75,9 +81,17 @@ static void give_back_all(struct crew *w, const struct plan *plan, int cannot_st
 /* The job gets a slot. It may have a process already, or one is being started for it. */
 static void take_slot(struct crew *w, struct job *j)
 {
-    queue_take(&w->queue, j);
+    take(w, j);
     j->lane->running++;
+    j->lane->start_us = when_steady_us();
     w->jobs.taken++;
+}
+
+/* Starts that waited for a process would come together. One may be late, or none would ever come if
+ * each process takes long to be ready. */
+static bool is_late(const struct job *j)
+{
+    return j->order.late_us && j->lane->start_us > j->order.late_us;
 }
 
 static void leave_slot(struct crew *w, struct job *j)
@@ -269,7 +283,7 @@ static bool start_kept(struct crew *w, struct job *j)
         crew_give_back(w, j, ERR_TRANSIENT, "stdin did not arrive: too many open files");
     } else if ((p = take_idle(w, plan))) {
         give(w, p, j);
-    } else if (keep_wants(plan, j->lane->jobs - (size_t)j->lane->running)) {
+    } else if (keep_wants(plan)) {
         int rc = start_ahead(j->table, plan, &w->c, keep_note(w->notes), &p, &e);
         if (rc == 0) {
             keep_begin(p);
@@ -303,7 +317,7 @@ enum crew_starts crew_start(struct crew *w)
             queue_pick(&w->queue, w->slots - (int)w->jobs.taken, w->slots, when_steady_us());
         if (!j)
             return CREW_DONE;
-        if (job_lease_term_at(j) <= when_steady())
+        if (job_lease_term_at(j) <= when_steady() || is_late(j))
             crew_give_back(w, j, 0, NULL);
         else if (!start(w, j))
             return CREW_LEFT;
@@ -509,6 +523,7 @@ void crew_add(struct crew *w, struct job *j, struct table *t)
 {
     j->table = t;
     j->plan = &t->plans[j->order.handler];
+    t->plans[j->order.handler].kept.waiting++;
     t->users++;
     jobs_add(&w->jobs, j);
     queue_add(&w->queue, j, j->order.tag);

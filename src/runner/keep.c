@@ -57,14 +57,14 @@ static uint64_t mark_of(const struct handler *h)
 
 /* ---- plans */
 
-bool keep_wants(const struct plan *plan, size_t waiting)
+bool keep_wants(const struct plan *plan)
 {
     const struct plan_kept *k = &plan->kept;
 
     /* those that do not go hold back others */
     return k->why || k->idle ||
            (k->live < plan->handler->keep && k->retired <= plan->handler->keep &&
-            (size_t)k->starting < waiting);
+            k->starting < k->waiting);
 }
 
 char *keep_refusal(struct plan *plan)

@@ -17,9 +17,9 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-/* Whether one of this many waiting jobs of the plan need not wait longer: an idle process can have
- * it, another one is to be started for it, or it has to be given back (kept.why). */
-bool keep_wants(const struct plan *plan, size_t waiting);
+/* Whether one of the waiting jobs of the plan, of any tag, need not wait longer: an idle process
+ * can have it, another one is to be started for it, or it has to be given back (kept.why). */
+bool keep_wants(const struct plan *plan);
 /* Why all of them have to be given back, to be freed; NULL: they have not. Tells each reason once.
  */
 char *keep_refusal(struct plan *plan);

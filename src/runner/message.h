@@ -54,6 +54,7 @@ struct message_job {
     int64_t start_us; /* not before; 0: at once */
     /* not after, unless VOUCH extends it: the task may have been cancelled */
     int64_t vouched_us;
+    int64_t late_us; /* a rate has reserved its start, and later it is none; 0: it has not */
     int64_t deadline_at; /* killed before this unless renewed */
     const void *input;   /* the body, or JSON lines */
     size_t input_size;

@@ -135,7 +135,7 @@ static bool may_start(const struct queue *q, const struct lane *l, int64_t now_u
     const struct job *j = l->first;
 
     return l->running < j->plan->handler->max_running && !j->plan->hanging &&
-           (!j->plan->contract->stays || keep_wants(j->plan, l->jobs - (size_t)l->running)) &&
+           (!j->plan->contract->stays || keep_wants(j->plan)) &&
            (now_us <= q->vouched_us || now_us <= j->order.vouched_us);
 }
 

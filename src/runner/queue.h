@@ -17,6 +17,7 @@ struct lane {
     struct job *first, *last; /* waiting, in the order of arrival */
     size_t jobs;              /* waiting or running */
     int running;              /* counted by crew.c */
+    int64_t start_us;         /* of the last job that was started */
     int credit;               /* grows by its handler's weight with each turn; a start needs 10 */
 };
 

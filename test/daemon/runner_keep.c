@@ -130,6 +130,26 @@ static void another_one_is_started_only_if_all_are_busy(void **state)
     rig_close(&r);
 }
 
+static void tags_that_share_them_do_not_wait_for_each_others(void **state)
+{
+    (void)state;
+    struct rig r;
+
+    rig_open(&r,
+             "handlers:\n"
+             "  '*':\n"
+             "    keep: 3\n"
+             "    run: |\n"
+             "      echo >>@DIR@/boots; [ $(wc -l <@DIR@/boots) != 3 ] || echo >@DIR@/all\n"
+             "      sleep 1000\n",
+             4);
+    do_in(&r, "a", "");
+    do_in(&r, "b", "");
+    do_in(&r, "c", "");
+    free(rig_read_file(&r, "all"));
+    rig_close(&r);
+}
+
 static void lines_of_a_batch_come_at_once(void **state)
 {
     (void)state;
@@ -494,6 +514,7 @@ int main(void)
         cmocka_unit_test(what_it_writes_between_tasks_is_of_none),
         cmocka_unit_test(an_idle_process_holds_no_slot),
         cmocka_unit_test(another_one_is_started_only_if_all_are_busy),
+        cmocka_unit_test(tags_that_share_them_do_not_wait_for_each_others),
         cmocka_unit_test(lines_of_a_batch_come_at_once),
         cmocka_unit_test(a_process_that_does_not_become_ready_cannot_start),
         cmocka_unit_test(a_process_at_fault_is_ended),

@@ -167,6 +167,39 @@ static void unstarted_jobs_are_given_back(void **state)
     rig_close(&r);
 }
 
+/* A rate has reserved starts, which pass while there is no slot: not all come at once then. */
+static void of_late_starts_one_is_made_up_for(void **state)
+{
+    (void)state;
+    struct rig r;
+    struct message_job j;
+    uint32_t late[3];
+
+    rig_open(&r,
+             "handlers:\n"
+             "  first: {run: 'while ! test -e @DIR@/go; do sleep 0.01; done'}\n"
+             "  t: {run: ':'}\n",
+             1);
+    uint32_t first = rig_send(&r, "first");
+    rig_wait(&r, MESSAGE_STARTED, first);
+    for (size_t i = 0; i < 3; i++) {
+        rig_fill(&r, &j, "t");
+        j.late_us = when_steady_us() + 1;
+        late[i] = rig_put(&r, &j);
+    }
+    rig_ping(&r);
+    fclose(fopen(rig_path(&r, "go"), "w"));
+    rig_end(&r, first);
+    rig_wait(&r, MESSAGE_STARTED, late[0]);
+    for (size_t i = 1; i < 3; i++)
+        assert_null(rig_wait(&r, MESSAGE_RETURNED, late[i])->error);
+    assert_null(rig_find(&r, MESSAGE_STARTED, late[1]));
+    rig_fill(&r, &j, "t"); /* the next one is in time */
+    j.late_us = INT64_MAX;
+    rig_end(&r, rig_put(&r, &j));
+    rig_close(&r);
+}
+
 static void thousands_of_waiting_jobs_arrive_in_order(void **state)
 {
     (void)state;
@@ -353,6 +386,7 @@ int main(void)
         cmocka_unit_test(last_quarter_is_kept_for_tags_with_nothing_running),
         cmocka_unit_test(max_running_holds_per_tag),
         cmocka_unit_test(unstarted_jobs_are_given_back),
+        cmocka_unit_test(of_late_starts_one_is_made_up_for),
         cmocka_unit_test(thousands_of_waiting_jobs_arrive_in_order),
         cmocka_unit_test(early_jobs_start_in_their_time),
         cmocka_unit_test(early_jobs_are_given_back_and_take_nobodys_turn),
