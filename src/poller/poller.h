@@ -11,8 +11,6 @@
 #include "conf/conf.h"
 #include "conf/handlers.h"
 
-#include <stdbool.h>
-#include <stddef.h>
 #include <stdint.h>
 
 enum poller_mode {

@@ -12,7 +12,6 @@
 #include "runner/verdict.h"
 
 #include <stdbool.h>
-#include <stddef.h>
 #include <stdint.h>
 
 struct lane;

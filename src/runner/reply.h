@@ -9,7 +9,6 @@
 #include "runner/proto.h"
 #include "runner/verdict.h"
 
-#include <stdbool.h>
 #include <stdint.h>
 
 /* Sets the text, and behind it the last line of the output: what it said about its failure. */

@@ -9,7 +9,6 @@
 #include "store/db/db.h"
 #include "store/fleet/minute_store.h"
 
-#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 

@@ -6,10 +6,26 @@
 #include "base/task.h"
 #include "base/when.h"
 #include "cli/line/option.h"
-#include "cli/line/title.h"
 #include "cli/show/redraw.h"
+#include "cli/show/top_view.h"
 
 #include <sys/param.h>
+
+void live_title(struct buf *b, const struct cmd_context *c, const char *left, unsigned width)
+{
+    BUF_LOCAL struct buf right = BUF_INIT;
+    char clock[WHEN_TEXT_SIZE];
+    const char *name = c->conf->dq.name;
+
+    buf_printf(&right, "%s%s%s/%s  ", name, *name ? "  " : "", db_host(c->db),
+               c->conf->mysql.database);
+    if (c->style.cell.utc)
+        when_format_utc(clock, when_host_wall());
+    else
+        when_format_local(clock, when_host_wall());
+    buf_add(&right, clock + 11, 8); /* hh:mm:ss */
+    top_view_title(b, left, right.data, width);
+}
 
 static void draw(const struct cmd_context *c, const struct buf *rows, const char *trouble)
 {
@@ -22,7 +38,7 @@ static void draw(const struct cmd_context *c, const struct buf *rows, const char
         buf_printf(&left, "dq %s", c->cmd->name);
         option_put_given(&left, c, true);
     }
-    title_put(&page, c, left.data, width);
+    live_title(&page, c, left.data, width);
     buf_str(&page, "\n\n");
     buf_add(&page, rows->data ? rows->data : "", rows->len);
     redraw_page(page.data);

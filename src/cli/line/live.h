@@ -20,4 +20,9 @@ int live_run(struct cmd_context *c, int64_t every_ms,
                          struct err *err),
              const void *values, struct err *err) __attribute__((warn_unused_result));
 
+/* Appends the first line of a screen that shows how things are now: `left` and, at the right end of
+ * a line of this width, the name of the installation, server and database, and the time of this
+ * host. Nothing in it acts on a terminal. */
+void live_title(struct buf *b, const struct cmd_context *c, const char *left, unsigned width);
+
 #endif

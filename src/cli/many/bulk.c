@@ -17,7 +17,6 @@
 #include "cli/line/infile.h"
 #include "cli/many/act.h"
 #include "cli/many/bulk_line.h"
-#include "cli/show/csv.h"
 #include "cli/show/progress.h"
 #include "store/schema/routines.h"
 
@@ -295,8 +294,8 @@ static int take_record(struct bulk *b, const char **line, size_t *len, struct er
 
     if (!begun)
         b->record_line = b->lines.number;
-    b->record_open =
-        b->begun && b->parser.format == BULK_LINE_CSV && csv_is_open(b->record_open, *line, *len);
+    b->record_open = b->begun && b->parser.format == BULK_LINE_CSV &&
+                     bulk_line_is_open(b->record_open, *line, *len);
     if (!begun && !b->record_open)
         return 1;
     if (begun)

@@ -38,6 +38,9 @@ void bulk_line_init(struct bulk_line_parser *p, struct cmd_context *c,
 void bulk_line_done(struct bulk_line_parser *p);
 /* Whether a first line is a heading of CSV: several names of columns, one of them tag. */
 bool bulk_line_is_csv(const char *line, size_t len);
+/* Whether a record of CSV (RFC 4180) goes on behind this line, because a quoted field does. open:
+ * the lines before it left one open. */
+bool bulk_line_is_open(bool open, const char *line, size_t len);
 /* Whether line 1 is a heading. Of TSV, it has only names of fields or of columns of a task; or it
  * begins with one and has the field "tag". Of CSV, it always is one. If so its columns are taken
  * over. 1 yes, 0 no, ERR_DATA for an unknown column or without the column tag. */

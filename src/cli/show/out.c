@@ -323,7 +323,7 @@ static void tsv_put_header(struct out *o)
     buf_chr(&o->line, '\n');
 }
 
-/* Bytes as they are, for csv_field; but nothing that acts on a terminal. */
+/* Bytes as they are, as a field of dq add --from; but nothing that acts on a terminal. */
 static void csv_put(struct out *o, const struct cell *cell)
 {
     BUF_LOCAL struct buf field = BUF_INIT;

@@ -7,8 +7,6 @@
 #include "cli/show/task_columns.h"
 #include "store/ask/schedule_store.h"
 
-#include <sys/param.h>
-
 #define SCHEDULE ((const struct schedule *)row)
 
 OUT_GETTER(kind)

@@ -2,7 +2,6 @@
  * cmd_limit.c - dq limit: how many tasks may start, how fast and in which hours; lists limits.
  */
 #include "cli/judge/fleet.h"
-#include "cli/line/none.h"
 #include "cli/line/option.h"
 #include "cli/line/verbs.h"
 #include "cli/many/act.h"

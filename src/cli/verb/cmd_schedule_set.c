@@ -7,8 +7,6 @@
 #include "cli/many/schedule_words.h"
 #include "store/ask/schedule_store.h"
 
-#include <stdlib.h>
-
 /* It goes on belonging to the one whose file has it. */
 static int keep_owner(struct cmd_context *c, struct schedule *s, struct err *err)
 {

@@ -6,7 +6,7 @@
  */
 #include "cli/judge/top_load.h"
 #include "cli/line/confirm.h"
-#include "cli/line/title.h"
+#include "cli/line/live.h"
 #include "cli/line/verbs.h"
 #include "cli/show/redraw.h"
 
@@ -70,7 +70,7 @@ static void put_title(const struct top *t, struct buf *b, unsigned width)
                t->filter ? t->filter : "", t->trouble.code ? "  " : "", t->trouble.text);
     for (char *c = left.data; (c = strchr(c, '\n'));)
         *c = ' '; /* between globs */
-    title_put(b, t->c, left.data, width);
+    live_title(b, t->c, left.data, width);
 }
 
 /* question: what stands at the bottom in place of the keys; NULL: nothing. */

@@ -6,7 +6,6 @@
 
 #include "store/db/db.h"
 
-#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 

@@ -3,8 +3,6 @@
  * that has been decided.
  */
 #include "store/ask/schedule_store.h"
-#include "base/mem.h"
-#include "base/when.h"
 #include "store/db/columns.h"
 #include "store/row/field.h"
 #include "store/row/sql.h"

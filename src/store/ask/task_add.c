@@ -192,7 +192,7 @@ static int replace_row(struct db *db, const struct task_new *t, const struct cla
     buf_str(sql, "UPDATE dq_task SET priority = "); /* status follows from it */
     sql_put_level(sql, t->level);
     buf_str(sql, ", ");
-    sql_put_transition(sql, "", TASK_RESCHEDULE, NULL);
+    sql_put_transition(sql, TASK_RESCHEDULE, NULL);
     buf_printf(sql, ", attempt = %" PRIu32 ", message_body = ", t->attempt);
     db_statement_put(&st, t->body ? t->body : "", t->body_size);
     buf_printf(sql, ", body_size = %zu, max_attempts = ", t->body_size);
@@ -202,7 +202,7 @@ static int replace_row(struct db *db, const struct task_new *t, const struct cla
     buf_str(sql, ", expires_time = ");
     task_new_put_expires(sql, t, "expected_time");
     buf_str(sql, " WHERE ");
-    sql_put_from(sql, "", TASK_RESCHEDULE);
+    sql_put_from(sql, TASK_RESCHEDULE);
     buf_printf(sql, " AND id = %" PRIu64, old->id);
     if (on_conflict == KEY_REPLACE)
         buf_printf(sql, " AND version = %" PRIu64, old->version);
@@ -235,7 +235,7 @@ static int mark_row(struct db *db, const struct task_new *t, uint64_t id,
     if (t->level)
         buf_printf(sql, ", priority = %u", sql_pending(t->level));
     buf_str(sql, " WHERE ");
-    sql_put_from(sql, "", TASK_AGAIN);
+    sql_put_from(sql, TASK_AGAIN);
     buf_printf(sql, " AND id = %" PRIu64, id);
     rc = task_new_check_packet(db, &st, t, err);
     if (rc == 0)

@@ -83,7 +83,7 @@ static int change_rows(const struct changing *w, const struct part *p, uint64_t 
     BUF_LOCAL struct buf sql = BUF_INIT;
 
     buf_str(&sql, "UPDATE dq_task FORCE INDEX (PRIMARY) SET ");
-    sql_put_transition(&sql, "", change->event, NULL);
+    sql_put_transition(&sql, change->event, NULL);
     if (task_transition(change->event)->due == DUE_GIVEN) {
         buf_str(&sql, ", expires_time = ");
         if (change->moves_expiry) { /* assignments are made from left to right */
@@ -97,9 +97,9 @@ static int change_rows(const struct changing *w, const struct part *p, uint64_t 
         put_due(&sql, w, p);
     }
     buf_str(&sql, " WHERE ");
-    sql_put_from(&sql, "", change->event);
+    sql_put_from(&sql, change->event);
     buf_str(&sql, " AND ");
-    claim_ref_put(&sql, "", p->refs, p->count);
+    claim_ref_put(&sql, p->refs, p->count);
     return db_exec(w->db, &sql, ret_rows, err);
 }
 
@@ -114,7 +114,7 @@ static int end_attempts(struct db *db, struct claim_ref *refs, size_t count, boo
         return 0;
     buf_printf(&sql, "SELECT %s FROM dq_task FORCE INDEX (PRIMARY) WHERE status = %d AND ",
                COLUMNS_SELECT(CLAIM_REF_COLUMNS), TASK_RUNNING);
-    claim_ref_put(&sql, "", refs, count);
+    claim_ref_put(&sql, refs, count);
     buf_str(&sql, " FOR UPDATE");
     int rc = claim_ref_read(db, &sql, refs, count, &locked, err);
     if (rc == 0 && locked && drop_stale)
@@ -135,9 +135,9 @@ static int read_changed(struct db *db, enum task_event event, const struct part 
         ret[i] = (struct claim_ref){x->refs[i].id, x->refs[i].version + 1};
     buf_printf(&sql, "SELECT %s FROM dq_task FORCE INDEX (PRIMARY) WHERE ",
                COLUMNS_SELECT(CLAIM_REF_COLUMNS));
-    sql_put_statuses(&sql, "", TASK_BIT(task_transition(event)->to));
+    sql_put_statuses(&sql, TASK_BIT(task_transition(event)->to));
     buf_str(&sql, " AND ");
-    claim_ref_put(&sql, "", ret, x->count);
+    claim_ref_put(&sql, ret, x->count);
     return claim_ref_read(db, &sql, ret, x->count, ret_count, err);
 }
 

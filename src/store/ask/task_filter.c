@@ -101,7 +101,7 @@ void task_filter_put(struct buf *sql, const struct task_filter *f, unsigned stat
 {
     if (statuses != TASK_ANY) {
         buf_str(sql, " AND ");
-        sql_put_statuses(sql, "", statuses);
+        sql_put_statuses(sql, statuses);
     }
     if (f->tag_glob && !task_filter_has_wildcard(f->tag_glob))
         task_filter_put_tag(sql, "", f->tag_glob);

@@ -254,7 +254,7 @@ static int load_ranges(struct task_keys *k, struct err *err)
 
     drop_cursors(k);
     buf_str(&from, "dq_task FORCE INDEX (due) WHERE ");
-    sql_put_statuses(&from, "", k->statuses);
+    sql_put_statuses(&from, k->statuses);
     task_filter_put_time(&from, k->f, TASK_FILTER_DUE);
     if (!k->f->search) /* as put_page */
         task_filter_put_row(&from, k->f);

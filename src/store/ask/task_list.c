@@ -216,7 +216,7 @@ int task_list_count(struct db *db, unsigned statuses, uint64_t most, uint64_t *r
 
     *ret = 0;
     buf_str(&sql, "SELECT COUNT(*) FROM (SELECT 1 FROM dq_task FORCE INDEX (due) WHERE ");
-    sql_put_statuses(&sql, "", statuses);
+    sql_put_statuses(&sql, statuses);
     buf_printf(&sql, " LIMIT %" PRIu64 ") x", most);
     return sql_one(db, &sql, COLUMNS_ONE, sql_take_u64, ret, err);
 }

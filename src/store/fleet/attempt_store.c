@@ -74,7 +74,7 @@ int attempt_store_add_running(struct db *db, const struct claim_ref *refs, size_
         " SELECT id, version, attempt, host, pid, execution_time, UTC_TIMESTAMP(3), '%s'"
         " FROM dq_task FORCE INDEX (PRIMARY) WHERE status = %d AND ",
         task_outcome_name((int)outcome), TASK_RUNNING);
-    claim_ref_put(&sql, "", refs, count);
+    claim_ref_put(&sql, refs, count);
     return db_exec(db, &sql, NULL, err);
 }
 

@@ -40,15 +40,15 @@ static int by_version(const void *a, const void *b)
     return x->id < y->id ? -1 : x->id > y->id;
 }
 
-void claim_ref_put(struct buf *sql, const char *alias, const struct claim_ref *refs, size_t count)
+void claim_ref_put(struct buf *sql, const struct claim_ref *refs, size_t count)
 {
     MEM_LOCAL struct claim_ref *sorted = mem_dup(refs, count * sizeof *refs);
 
     qsort(sorted, count, sizeof *sorted, by_version);
     for (size_t i = 0; i < count; i++) {
         if (i == 0 || sorted[i].version != sorted[i - 1].version)
-            buf_printf(sql, "%s%sversion = %" PRIu64 " AND %sid IN (", i ? ")) OR (" : "((", alias,
-                       sorted[i].version, alias);
+            buf_printf(sql, "%sversion = %" PRIu64 " AND id IN (", i ? ")) OR (" : "((",
+                       sorted[i].version);
         else
             buf_chr(sql, ',');
         buf_u64(sql, sorted[i].id);
@@ -92,7 +92,7 @@ void claim_ref_put_ours(struct buf *sql, const struct claim_owner *owner,
     buf_printf(sql, "status = %d AND claim_token = ", TASK_RUNNING);
     sql_put_token(sql, owner->token);
     buf_str(sql, " AND ");
-    claim_ref_put(sql, "", refs, count);
+    claim_ref_put(sql, refs, count);
 }
 
 int claim_ref_lock(struct db *db, enum task_event event, const char *more,
@@ -103,9 +103,9 @@ int claim_ref_lock(struct db *db, enum task_event event, const char *more,
 
     buf_printf(&sql, "SELECT %s FROM dq_task FORCE INDEX (PRIMARY) WHERE ",
                COLUMNS_SELECT(CLAIM_REF_COLUMNS));
-    sql_put_from(&sql, "", event);
+    sql_put_from(&sql, event);
     buf_printf(&sql, "%s AND ", more);
-    claim_ref_put(&sql, "", refs, count);
+    claim_ref_put(&sql, refs, count);
     buf_str(&sql, " FOR UPDATE");
     int rc = claim_ref_read(db, &sql, ret, count, ret_count, err);
     buf_done(&sql);

@@ -26,10 +26,10 @@ int claim_ref_compare(const void *a, const void *b);
 
 /* Append `column IN (1,2,3)`, and `((version = 0 AND id IN (1,2)) OR (version = 3 AND id IN (7)))`.
  * Every server reads these as ranges of the primary key, unlike IN with row constructors. count >
- * 0. alias: "" or "t.". */
+ * 0. */
 void claim_ref_put_ids(struct buf *sql, const char *column, const struct claim_ref *refs,
                        size_t count);
-void claim_ref_put(struct buf *sql, const char *alias, const struct claim_ref *refs, size_t count);
+void claim_ref_put(struct buf *sql, const struct claim_ref *refs, size_t count);
 /* Appends the condition that a row is one of refs, at its version, running, with the owner's token.
  */
 void claim_ref_put_ours(struct buf *sql, const struct claim_owner *owner,

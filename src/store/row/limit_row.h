@@ -40,11 +40,6 @@ uint64_t limit_row_more(const struct db_rows *r);
                                "breaker > 0)"
 #define LIMIT_ROW_STOPS(alias)                                                                     \
     "(" alias "paused_until > UTC_TIMESTAMP(3) OR " alias "held_until > UTC_TIMESTAMP(3))"
-/* One that pauses all tags that match it: alias.pattern; the tag stands before it. */
-#define LIMIT_ROW_MATCHES(alias)                                                                   \
-    " LIKE " alias "pattern ESCAPE '!' AND " alias "pattern IS NOT NULL AND " alias                \
-    "paused_until > UTC_TIMESTAMP(3)"
-
 /* Appends the instant of struct limit.next_us. */
 void limit_row_put_next(struct buf *sql, int64_t next_us);
 

@@ -284,13 +284,13 @@ void sql_put_share(struct buf *sql, const char *alias, unsigned shares)
     buf_printf(sql, "((%sid & 4294967295) * 2654435761 >> 12 & 1048575) %% %u", alias, shares);
 }
 
-void sql_put_statuses(struct buf *sql, const char *alias, unsigned mask)
+void sql_put_statuses(struct buf *sql, unsigned mask)
 {
     const char *separator = "";
 
     if (mask & TASK_BIT(TASK_STATUS_UNKNOWN)) {
-        buf_printf(sql, "(%sstatus >= %d OR ", alias, SQL_STATUS_COUNT);
-        sql_put_statuses(sql, alias, mask & ~TASK_BIT(TASK_STATUS_UNKNOWN));
+        buf_printf(sql, "(status >= %d OR ", SQL_STATUS_COUNT);
+        sql_put_statuses(sql, mask & ~TASK_BIT(TASK_STATUS_UNKNOWN));
         buf_chr(sql, ')');
         return;
     }
@@ -298,7 +298,7 @@ void sql_put_statuses(struct buf *sql, const char *alias, unsigned mask)
         buf_str(sql, "FALSE");
         return;
     }
-    buf_printf(sql, "%sstatus IN (", alias);
+    buf_str(sql, "status IN (");
     for (unsigned s = 0; s < SQL_STATUS_COUNT; s++) {
         if (mask & TASK_BIT(sql_status_of(s))) {
             buf_printf(sql, "%s%u", separator, s);
@@ -347,55 +347,44 @@ void sql_put_due_beyond(struct buf *sql, const char *alias, char beyond,
     buf_chr(sql, ')');
 }
 
-void sql_put_from(struct buf *sql, const char *alias, enum task_event event)
+void sql_put_from(struct buf *sql, enum task_event event)
 {
-    sql_put_statuses(sql, alias, task_transition(event)->from);
+    sql_put_statuses(sql, task_transition(event)->from);
 }
 
-void sql_put_transition(struct buf *sql, const char *alias, enum task_event event,
-                        const char *finish)
+void sql_put_transition(struct buf *sql, enum task_event event, const char *finish)
 {
     const struct task_transition *t = task_transition(event);
 
     if (t->to == TASK_PENDING)
-        buf_printf(sql, "%sstatus = IF(%spriority " SQL_PENDING ", %spriority, %d)", alias, alias,
-                   alias, TASK_PENDING);
+        buf_printf(sql, "status = IF(priority " SQL_PENDING ", priority, %d)", TASK_PENDING);
     else
-        buf_printf(sql, "%sstatus = %d", alias, (int)t->to);
-    buf_printf(sql, ", %sversion = %sversion + 1, %supdate_time = UTC_TIMESTAMP(3)", alias, alias,
-               alias);
+        buf_printf(sql, "status = %d", (int)t->to);
+    buf_str(sql, ", version = version + 1, update_time = UTC_TIMESTAMP(3)");
     if (t->new_ladder)
-        buf_printf(sql, ", %sattempt = 0", alias);
+        buf_str(sql, ", attempt = 0");
     else if (t->attempt_change)
-        buf_printf(sql, ", %sattempt = %sattempt %c 1", alias, alias,
-                   t->attempt_change > 0 ? '+' : '-');
+        buf_printf(sql, ", attempt = attempt %c 1", t->attempt_change > 0 ? '+' : '-');
     if (t->due == DUE_GIVEN)
-        buf_printf(sql, ", %sdelay_time = 0", alias);
+        buf_str(sql, ", delay_time = 0");
     if (t->keeps_first)
-        buf_printf(sql,
-                   ", %sdelay_time = IF(%sdelay_time, %sdelay_time, GREATEST(1, IFNULL("
-                   "TIMESTAMPDIFF(MICROSECOND, %screate_time, %sexpected_time) DIV 1000, 1)))",
-                   alias, alias, alias, alias, alias);
+        buf_str(sql, ", delay_time = IF(delay_time, delay_time, GREATEST(1, IFNULL(TIMESTAMPDIFF("
+                     "MICROSECOND, create_time, expected_time) DIV 1000, 1)))");
     /* From the second time on, at another time than the tasks it was claimed with: one of them may
      * be what kills dqd. */
     if (t->due == DUE_APART)
-        buf_printf(
-            sql,
-            ", %sexpected_time = IF(%sattempt < 2, %sexpected_time, UTC_TIMESTAMP(3) + INTERVAL FLOOR(RAND() * "
-            "LEAST(%sattempt - 1, 30)"
-            " * 1000000) MICROSECOND)",
-            alias, alias, alias, alias);
+        buf_str(sql, ", expected_time = IF(attempt < 2, expected_time, UTC_TIMESTAMP(3) + INTERVAL "
+                     "FLOOR(RAND() * LEAST(attempt - 1, 30) * 1000000) MICROSECOND)");
     if (t->from & TASK_FINISHED)
-        buf_printf(sql, ", %slive = IF(%stask_key IS NULL, NULL, 1)", alias, alias);
+        buf_str(sql, ", live = IF(task_key IS NULL, NULL, 1)");
     if (TASK_BIT(t->to) & TASK_FINISHED)
-        buf_printf(sql, ", %slive = NULL, %sfinish_time = %s", alias, alias,
-                   finish ? finish : "UTC_TIMESTAMP(3)");
+        buf_printf(sql, ", live = NULL, finish_time = %s", finish ? finish : "UTC_TIMESTAMP(3)");
     else
-        buf_printf(sql, ", %sfinish_time = NULL", alias);
+        buf_str(sql, ", finish_time = NULL");
     if (t->to != TASK_RUNNING)
-        buf_printf(sql, ", %slease_until = NULL", alias);
+        buf_str(sql, ", lease_until = NULL");
     if (t->to == TASK_CANCELLED)
-        buf_printf(sql, ", %sagain_time = NULL, %sagain_body = NULL", alias, alias);
+        buf_str(sql, ", again_time = NULL, again_body = NULL");
 }
 
 /* Assignments are made from left to right. */
@@ -403,7 +392,7 @@ void sql_put_end_of_run(struct buf *sql, enum task_event event, bool again, cons
 {
     bool ends = TASK_BIT(task_transition(event)->to) & TASK_FINISHED;
 
-    sql_put_transition(sql, "", again && ends ? TASK_AGAIN : event, finish);
+    sql_put_transition(sql, again && ends ? TASK_AGAIN : event, finish);
     if (again)
         buf_printf(sql, "%s, message_body = again_body, body_size = OCTET_LENGTH(again_body)",
                    ends ? ", expected_time = again_time" : "");

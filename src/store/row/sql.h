@@ -147,7 +147,7 @@ void sql_put_token(struct buf *sql, const unsigned char token[TASK_TOKEN_SIZE]);
 /* Appends the share that an id belongs to, 0 to shares - 1. Shares are even for any step between
  * ids. alias, here and below: "" or "t.". */
 void sql_put_share(struct buf *sql, const char *alias, unsigned shares);
-void sql_put_statuses(struct buf *sql, const char *alias, unsigned mask); /* `status IN (0,3)` */
+void sql_put_statuses(struct buf *sql, unsigned mask); /* `status IN (0,3)` */
 /* Two entries of a list of columns (columns.h): the time of the statement. sql_now_us reads both,
  * in microseconds, given the first. */
 #define SQL_NOW(X, name)                                                                           \
@@ -167,9 +167,8 @@ void sql_put_from_now(struct buf *sql, int64_t ms);
  * A task taken back for the second time or later becomes due at random within `attempt - 1` seconds
  * (at most 30): tasks claimed together with one that kills its dqd must not use up their attempts
  * alongside it. Ends without a comma. */
-void sql_put_from(struct buf *sql, const char *alias, enum task_event event);
-void sql_put_transition(struct buf *sql, const char *alias, enum task_event event,
-                        const char *finish);
+void sql_put_from(struct buf *sql, enum task_event event);
+void sql_put_transition(struct buf *sql, enum task_event event, const char *finish);
 /* The same for an event that ends a run, in a statement for rows that were added again meanwhile,
  * or for those that were not: sql_put_again appends which. The former take the body that was added,
  * and become pending instead of finished. sql_put_again_taken appends the end of the assignments:

@@ -26,7 +26,7 @@ static int claim_rows(struct db *db, const struct claim_owner *owner, const stru
     struct buf sql = BUF_INIT;
 
     buf_str(&sql, "UPDATE dq_task FORCE INDEX (PRIMARY) SET ");
-    sql_put_transition(&sql, "", TASK_CLAIM, NULL);
+    sql_put_transition(&sql, TASK_CLAIM, NULL);
     buf_printf(&sql, ", max_attempts = COALESCE(max_attempts, %" PRIu32 "), claim_token = ",
                ask->max_attempts);
     sql_put_token(&sql, owner->token);
@@ -42,9 +42,9 @@ static int claim_rows(struct db *db, const struct claim_owner *owner, const stru
         &sql,
         ", execution_time = GREATEST(UTC_TIMESTAMP(3), expected_time), exit_code = NULL, `signal` = NULL, error_stack = "
         "NULL, output = NULL WHERE ");
-    sql_put_from(&sql, "", TASK_CLAIM);
+    sql_put_from(&sql, TASK_CLAIM);
     buf_str(&sql, " AND ");
-    claim_ref_put(&sql, "", refs, n);
+    claim_ref_put(&sql, refs, n);
     int rc = db_exec(db, &sql, ret_rows, err);
     buf_done(&sql);
     return rc;

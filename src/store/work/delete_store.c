@@ -20,9 +20,9 @@ static int delete_rows(struct db *db, const struct claim_ref *refs, size_t count
         return rc;
     /* without it, all rows may be read, and their locks waited for */
     buf_str(&sql, "DELETE t FROM dq_task t FORCE INDEX (PRIMARY) WHERE ");
-    sql_put_statuses(&sql, "", TASK_FINISHED);
+    sql_put_statuses(&sql, TASK_FINISHED);
     buf_str(&sql, " AND ");
-    claim_ref_put(&sql, "", refs, count);
+    claim_ref_put(&sql, refs, count);
     rc = db_exec(db, &sql, &rows, err);
     /* only of tasks that are gone: one that was retried meanwhile keeps its history */
     if (rc == 0 && rows) {

@@ -96,11 +96,11 @@ static int expire_rows(void *arg, const size_t *at, size_t n, struct err *err)
     buf_str(&sql,
             ", error_stack = CONCAT('" TASK_EXPIRED " due ', REPLACE(expected_time, ' ', 'T'),"
             " 'Z, not started by ', REPLACE(expires_time, ' ', 'T'), 'Z'), ");
-    sql_put_transition(&sql, "", TASK_EXPIRE, NULL);
+    sql_put_transition(&sql, TASK_EXPIRE, NULL);
     buf_str(&sql, " WHERE ");
-    sql_put_from(&sql, "", TASK_EXPIRE);
+    sql_put_from(&sql, TASK_EXPIRE);
     buf_str(&sql, " AND ");
-    claim_ref_put(&sql, "", refs, n);
+    claim_ref_put(&sql, refs, n);
     rc = db_exec(x->db, &sql, &rows, err);
     for (size_t i = 0; i < n; i++)
         wanted[i] = (struct follow_up){refs[i].id, x->ask->on_failed};

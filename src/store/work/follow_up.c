@@ -100,9 +100,9 @@ int follow_up_add(struct db *db, const struct follow_up *wanted, size_t count,
         return 0;
     buf_printf(&sql, "SELECT %s FROM dq_task FORCE INDEX (PRIMARY) WHERE ",
                COLUMNS_SELECT(FAILED_COLUMNS));
-    sql_put_statuses(&sql, "", TASK_BIT(TASK_FAILED) | TASK_BIT(TASK_CANCELLED));
+    sql_put_statuses(&sql, TASK_BIT(TASK_FAILED) | TASK_BIT(TASK_CANCELLED));
     buf_str(&sql, " AND COALESCE(task_key, '') NOT REGEXP '^failed-[0-9]+-[0-9]+$' AND ");
-    claim_ref_put(&sql, "", refs, n);
+    claim_ref_put(&sql, refs, n);
     f.tasks = mem_zero(n, sizeof *f.tasks);
     int rc = db_all(db, &sql, FAILED_COUNT, add_failed, &f, err);
     for (size_t at = 0; rc == 0 && at < f.found;) {

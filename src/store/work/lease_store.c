@@ -205,9 +205,9 @@ static int take_event(struct db *db, enum task_event event, const struct claim_r
     buf_printf(
         &sql, ", claim_token = NULL, error_stack = '%s' WHERE ",
         "the lease ended: its owner stopped renewing it (it crashed, froze or lost the database)");
-    sql_put_from(&sql, "", event);
+    sql_put_from(&sql, event);
     buf_str(&sql, " AND " SQL_LEASE_ENDED " AND ");
-    claim_ref_put(&sql, "", refs, n);
+    claim_ref_put(&sql, refs, n);
     sql_put_again(&sql, again);
     int rc = db_exec(db, &sql, ret_rows, err);
     buf_done(&sql);
@@ -253,9 +253,9 @@ static int cut_rows(struct db *db, const struct claim_ref *refs, size_t n, struc
         &sql,
         "UPDATE dq_task FORCE INDEX (PRIMARY) SET lease_until = UTC_TIMESTAMP(3) + INTERVAL " SQL_LONGEST_LEASE
         " * 1000 MICROSECOND WHERE ");
-    sql_put_from(&sql, "", TASK_TAKE_BACK);
+    sql_put_from(&sql, TASK_TAKE_BACK);
     buf_str(&sql, " AND " SQL_LEASE_AHEAD(SQL_LONGEST_LEASE) " AND ");
-    claim_ref_put(&sql, "", refs, n);
+    claim_ref_put(&sql, refs, n);
     int rc = db_exec(db, &sql, NULL, err);
     buf_done(&sql);
     return rc;

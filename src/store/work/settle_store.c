@@ -359,7 +359,7 @@ static int find_applied(struct db *db, const struct claim_owner *owner, const st
                COLUMNS_SELECT(APPLIED_COLUMNS));
     sql_put_token(&sql, owner->token);
     buf_str(&sql, " AND ");
-    claim_ref_put(&sql, "", next, b->count);
+    claim_ref_put(&sql, next, b->count);
     int rc = db_latest_begin(db, err);
     if (rc == 0)
         rc = db_each(db, &sql, APPLIED_COUNT, see_applied, &(struct applying){b, s, applied}, err);

@@ -7,7 +7,6 @@
 #include "base/when.h"
 #include "store/db/columns.h"
 #include "store/db/db_statement.h"
-#include "store/row/rows.h"
 #include "store/row/sql.h"
 
 #include <stdlib.h>
@@ -96,7 +95,8 @@ int slot_record_harvest(struct db *db, bool *ret_more, struct err *err)
     BUF_LOCAL struct buf finished = BUF_INIT;
     uint64_t rows = 0;
 
-    sql_put_statuses(&finished, "t.", TASK_FINISHED);
+    buf_str(&finished, "t.");
+    sql_put_statuses(&finished, TASK_FINISHED);
     int rc = sql_exec(
         db, &rows, err,
         "INSERT INTO dq_slot (name, slot, decision, decide_time, task_id, start_time, finish_time, result, exit_code, error)"

@@ -222,11 +222,11 @@ static int cancel_last(struct db *db, const struct claim_ref *read, struct err *
     }
     if (rc >= 0) {
         buf_str(&sql, "UPDATE dq_task FORCE INDEX (PRIMARY) SET ");
-        sql_put_transition(&sql, "", TASK_CANCEL, NULL);
+        sql_put_transition(&sql, TASK_CANCEL, NULL);
         buf_str(&sql, " WHERE ");
-        sql_put_from(&sql, "", TASK_CANCEL);
+        sql_put_from(&sql, TASK_CANCEL);
         buf_str(&sql, " AND ");
-        claim_ref_put(&sql, "", &ref, 1);
+        claim_ref_put(&sql, &ref, 1);
         rc = db_exec(db, &sql, NULL, err);
     }
     return rc;
