@@ -49,15 +49,20 @@ static unsigned stdout_width(void)
     return ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 ? size.ws_col : 0;
 }
 
+bool cmd_prints(const struct cmd *cmd, int format)
+{
+    return (cmd->formats ? cmd->formats : OUT_ANY) & OUT_BIT(format);
+}
+
 /* -o, else the configured default if the verb has that format, else a table. */
 static int choose_format(struct cmd_context *c, struct err *err)
 {
-    if (c->output >= 0 && !(c->cmd->formats & OUT_BIT(c->output)))
+    if (c->output >= 0 && !cmd_prints(c->cmd, c->output))
         return err_set(err, ERR_USAGE, "-o %s is not available for this command",
                        out_format_names[c->output]);
     c->style.format = OUT_TABLE;
     for (int i = 0; c->conf && i < OUT_FORMAT_COUNT; i++) {
-        if (strcmp(out_format_names[i], c->conf->dq.output) == 0 && (c->cmd->formats & OUT_BIT(i)))
+        if (strcmp(out_format_names[i], c->conf->dq.output) == 0 && cmd_prints(c->cmd, i))
             c->style.format = (enum out_format)i;
     }
     if (c->output >= 0)
@@ -98,7 +103,7 @@ int cmd_open(struct cmd_context *c, enum cmd_level level, struct err *err)
         rc = choose_format(c, err);
     if (rc == 0 && level >= CMD_DB && !c->db) {
         c->db = db_new(&c->conf->mysql);
-        if (c->cmd->reads_only)
+        if (c->cmd->reads_only || c->cmd->pages)
             db_connect_for_reading(c->db);
         be_patient(c);
     }

@@ -81,12 +81,12 @@ struct cmd {
     const char *exclusive, *requires;
     bool program; /* no verb, but a program: without the options of dq's verbs */
     size_t values_size;
-    int min_operands, max_operands; /* max -1: any number */
+    int min_operands, max_operands; /* max less than min: as many as that; -1: any number */
     const char *instead;            /* an option that replaces them; NULL: none */
     enum cmd_level level;
     bool reads_only;  /* changes nothing in the database: a read-only server will do */
-    bool pages;       /* on a terminal its output goes through a pager */
-    unsigned formats; /* mask of OUT_BIT: what -o may ask for */
+    bool pages;       /* the same, and on a terminal its output goes through a pager */
+    unsigned formats; /* mask of OUT_BIT: what -o may ask for; 0: OUT_ANY */
     const struct out_table *columns; /* for --columns; NULL: those of a task */
     int (*run)(struct cmd_context *c, const void *values, struct err *err);
     const void *request; /* of verbs that share one run: what tells them apart */
@@ -118,6 +118,7 @@ struct cmd_context {
 int cmd_open(struct cmd_context *c, enum cmd_level level, struct err *err)
     __attribute__((warn_unused_result));
 void cmd_close(struct cmd_context *c);
+bool cmd_prints(const struct cmd *cmd, int format); /* whether -o may ask for it */
 
 /* The database's clock, asked once. */
 int cmd_now(struct cmd_context *c, int64_t *ret_at, struct err *err)

@@ -73,7 +73,7 @@ static void offer_verbs(const struct line *l)
 static void offer_formats(const struct line *l)
 {
     for (int i = 0; i < OUT_FORMAT_COUNT; i++) {
-        if (!l->cmd || l->cmd->formats & OUT_BIT(i))
+        if (!l->cmd || cmd_prints(l->cmd, i))
             offer(l, out_format_names[i], NULL);
     }
 }

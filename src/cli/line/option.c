@@ -19,6 +19,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/param.h>
 
 const struct cmd_option option_global[] = {
     {"config", 0, CMD_TEXT, offsetof(struct cmd_context, config_path), "FILE", NULL, 0},
@@ -386,9 +387,10 @@ static int check_operands(const struct cmd_context *c, struct err *err)
             strcmp(cmd->options[i].name, cmd->instead) == 0 && is_set(&cmd->options[i], c->values);
     if (c->operand_count < cmd->min_operands && !replaced)
         return err_set(err, ERR_USAGE, "missing argument: %s%s %.*s", dq, cmd->name, len, usage);
-    if (cmd->max_operands >= 0 && c->operand_count > cmd->max_operands)
+    int most = MAX(cmd->min_operands, cmd->max_operands);
+    if (cmd->max_operands >= 0 && c->operand_count > most)
         return err_set(err, ERR_USAGE, "unexpected argument \"%s\": %s%s %.*s",
-                       c->operands[cmd->max_operands], dq, cmd->name, len, usage);
+                       c->operands[most], dq, cmd->name, len, usage);
     return 0;
 }
 

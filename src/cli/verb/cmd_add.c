@@ -295,9 +295,7 @@ const struct cmd cmd_add = {
     CMD_OPTIONS(options, add_values),
     .exclusive = "in at, expires expires-at, sql dry-run",
     .requires = "skip from, format from, over from",
-    .min_operands = 0,
     .max_operands = 2,
     .level = CMD_NOTHING,
-    .formats = OUT_ANY,
     .run = run,
 };

@@ -240,8 +240,6 @@ static const struct cmd_option options[] = {
 const struct cmd cmd_limit = {
     .name = "limit",
     CMD_OPTIONS(options, limit_values),
-    .min_operands = 0,
     .max_operands = 1,
-    .formats = OUT_ANY,
     .run = run,
 };

@@ -329,7 +329,6 @@ const struct cmd cmd_logs = {
     .name = "logs",
     CMD_OPTIONS(options, logs_values),
     .min_operands = 1,
-    .max_operands = 1,
     .instead = "key",
     .reads_only = true,
     .formats = OUT_BIT(OUT_TABLE),

@@ -115,7 +115,5 @@ const struct cmd cmd_pause = {
     .exclusive = "for until",
     .min_operands = 1,
     .instead = "all",
-    .max_operands = 1,
-    .formats = OUT_ANY,
     .run = run,
 };

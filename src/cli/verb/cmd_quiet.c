@@ -71,8 +71,6 @@ const struct cmd cmd_quiet = {
     .name = "quiet",
     CMD_OPTIONS(options, quiet_values),
     .min_operands = 1,
-    .max_operands = 1,
-    .formats = OUT_ANY,
     .run = quiet,
 };
 
@@ -96,7 +94,5 @@ static int unquiet(struct cmd_context *c, const void *values __attribute__((unus
 const struct cmd cmd_unquiet = {
     .name = "unquiet",
     .min_operands = 1,
-    .max_operands = 1,
-    .formats = OUT_ANY,
     .run = unquiet,
 };

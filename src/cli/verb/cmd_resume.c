@@ -165,7 +165,5 @@ const struct cmd cmd_resume = {
     .requires = "dry-run over",
     .min_operands = 1,
     .instead = "all",
-    .max_operands = 1,
-    .formats = OUT_ANY,
     .run = run,
 };

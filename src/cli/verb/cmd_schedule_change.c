@@ -77,7 +77,7 @@ static const struct cmd_option pause_options[] = {
     {"reason", 0, CMD_TEXT, offsetof(struct change_values, reason), "TEXT", NULL, 0},
 };
 
-#define CHANGE .min_operands = 1, .max_operands = -1, .formats = OUT_ANY
+#define CHANGE .min_operands = 1, .max_operands = -1
 
 const struct cmd cmd_schedule_pause = {
     .name = "schedule pause",

@@ -223,8 +223,6 @@ const struct cmd cmd_schedule_apply = {
     CMD_OPTIONS(apply_options, apply_values),
     .requires = "prune owner",
     .min_operands = 1,
-    .max_operands = 1,
-    .formats = OUT_ANY,
     .run = run_apply,
 };
 

@@ -40,7 +40,6 @@ static int run_now(struct cmd_context *c, const void *values __attribute__((unus
 const struct cmd cmd_schedule_run_now = {
     .name = "schedule run-now",
     .min_operands = 1,
-    .max_operands = 1,
     .formats = OUT_BIT(OUT_TABLE) | OUT_BIT(OUT_ID),
     .run = run_now,
 };
@@ -131,7 +130,5 @@ const struct cmd cmd_schedule_backfill = {
     .name = "schedule backfill",
     CMD_OPTIONS(options, backfill_values),
     .min_operands = 1,
-    .max_operands = 1,
-    .formats = OUT_ANY,
     .run = run_backfill,
 };

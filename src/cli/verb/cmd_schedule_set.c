@@ -117,6 +117,5 @@ const struct cmd cmd_schedule_set = {
     .min_operands = 2,
     .max_operands = 3,
     .level = CMD_CONF,
-    .formats = OUT_ANY,
     .run = run,
 };

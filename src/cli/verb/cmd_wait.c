@@ -182,6 +182,5 @@ const struct cmd cmd_wait = {
     .max_operands = -1,
     .instead = "key",
     .reads_only = true,
-    .formats = OUT_ANY,
     .run = run,
 };
