@@ -13,7 +13,18 @@
 
 #define HEIGHT 100.0 /* of a plot, in its own units; a step is one unit wide */
 
-/* ---- what both plots have */
+/* ---- what all plots have */
+
+/* Behind the heading; `nothing`: what is said instead of a plot, NULL: there is one. What follows
+ * are its labels. */
+static bool begin_plot(struct buf *b, const char *legend, const char *nothing)
+{
+    if (nothing)
+        buf_printf(b, "</h2></figcaption>\n<p>%s</p>\n</figure>\n", nothing);
+    else
+        buf_printf(b, "</h2>%s</figcaption>\n<div class=\"plot\"><div class=\"y\">", legend);
+    return !nothing;
+}
 
 static void put_drawing(struct buf *b, size_t steps, const char *label)
 {
@@ -35,13 +46,12 @@ static void begin_label(struct buf *b, double y)
 }
 
 /* Of a period of a day or less the hours are enough. */
-static void put_time_axis(struct buf *b, int64_t from_at, int64_t to_at,
-                          const struct cell_style *style)
+static void end_plot(struct buf *b, int64_t from_at, int64_t to_at, const struct cell_style *style)
 {
     const int64_t at[] = {from_at, from_at + (to_at - from_at) / 2, to_at};
     size_t skip = to_at - from_at > WHEN_DAY + WHEN_HOUR ? strlen("2026-") : strlen("2026-11-22 ");
 
-    buf_str(b, "<div class=\"x\">");
+    buf_str(b, "</svg></div>\n<div class=\"x\">");
     for (size_t i = 0; i < sizeof at / sizeof at[0]; i++) {
         BUF_LOCAL struct buf text = BUF_INIT;
 
@@ -49,7 +59,7 @@ static void put_time_axis(struct buf *b, int64_t from_at, int64_t to_at,
         buf_printf(b, "<span>%.*s</span>", (int)(strlen("2026-11-22 18:01") - skip),
                    text.len > skip ? text.data + skip : "");
     }
-    buf_str(b, "</div>\n");
+    buf_str(b, "</div>\n</figure>\n");
 }
 
 /* ---- bars: what ended */
@@ -139,13 +149,17 @@ static void put_round(struct buf *b, uint64_t n)
         html_put_count(b, n, false);
 }
 
-static void put_count_labels(struct buf *b, uint64_t top)
+static void begin_bars(struct buf *b, uint64_t top, size_t steps, const char *label)
 {
     for (unsigned i = 0; i <= 2; i++) {
         begin_label(b, HEIGHT * i / 2);
         put_round(b, top / 2 * (2 - i));
         buf_str(b, "</span>");
     }
+    buf_str(b, "</div>\n");
+    put_drawing(b, steps, label);
+    put_grid(b, steps, 0);
+    put_grid(b, steps, HEIGHT / 2);
 }
 
 void stats_plot_ends(struct buf *b, const struct stats *s, const struct cell_style *style)
@@ -155,24 +169,14 @@ void stats_plot_ends(struct buf *b, const struct stats *s, const struct cell_sty
 
     buf_str(b, "<figure>\n<figcaption><h2>Ended per ");
     html_put_duration(b, s->step_ms);
-    buf_str(b, "</h2>");
-    if (!most) {
-        buf_str(b, "</figcaption>\n<p>Nothing ended in this time.</p>\n</figure>\n");
+    if (!begin_plot(b,
+                    "<ul class=\"legend\"><li class=\"done\">done</li><li class=\"retried\">retried"
+                    "</li><li class=\"failed\">failed</li></ul>",
+                    most ? NULL : "Nothing ended in this time."))
         return;
-    }
-    buf_str(
-        b,
-        "<ul class=\"legend\"><li class=\"done\">done</li><li class=\"retried\">retried</li>"
-        "<li class=\"failed\">failed</li></ul></figcaption>\n<div class=\"plot\"><div class=\"y\">");
-    put_count_labels(b, top);
-    buf_str(b, "</div>\n");
-    put_drawing(b, s->step_count, "tasks done, retried and failed over time");
-    put_grid(b, s->step_count, 0);
-    put_grid(b, s->step_count, HEIGHT / 2);
+    begin_bars(b, top, s->step_count, "tasks done, retried and failed over time");
     put_bars(b, s, all, top, style);
-    buf_str(b, "</svg></div>\n");
-    put_time_axis(b, s->from_at, s->now_at, style);
-    buf_str(b, "</figure>\n");
+    end_plot(b, s->from_at, s->now_at, style);
 }
 
 void stats_plot_trend(struct buf *b, const struct stats *s, const struct stats_tag *t)
@@ -196,17 +200,9 @@ void stats_plot_ahead(struct buf *b, const struct forecast *f, int64_t step_ms,
     html_put_duration(b, step_ms);
     buf_str(b, ", in the next ");
     html_put_duration(b, (int64_t)(f->count - 1) * step_ms);
-    buf_str(b, "</h2></figcaption>\n");
-    if (!most) {
-        buf_str(b, "<p>Nothing becomes due in this time.</p>\n</figure>\n");
+    if (!begin_plot(b, "", most ? NULL : "Nothing becomes due in this time."))
         return;
-    }
-    buf_str(b, "<div class=\"plot\"><div class=\"y\">");
-    put_count_labels(b, top);
-    buf_str(b, "</div>\n");
-    put_drawing(b, f->count, "tasks that become due");
-    put_grid(b, f->count, 0);
-    put_grid(b, f->count, HEIGHT / 2);
+    begin_bars(b, top, f->count, "tasks that become due");
     for (size_t i = 0; i < f->count; i++) {
         const struct forecast_step *step = &f->steps[i];
         double y = HEIGHT;
@@ -216,9 +212,7 @@ void stats_plot_ahead(struct buf *b, const struct forecast *f, int64_t step_ms,
         cell_put_time(b, style, f->from_at + (int64_t)i * step_ms, false);
         buf_printf(b, ": %s%" PRIu64 "</title></g>", step->sampled ? "~" : "", step->tasks);
     }
-    buf_str(b, "</svg></div>\n");
-    put_time_axis(b, f->from_at, f->from_at + (int64_t)f->count * step_ms, style);
-    buf_str(b, "</figure>\n");
+    end_plot(b, f->from_at, f->from_at + (int64_t)f->count * step_ms, style);
 }
 
 /* ---- lines: lateness */
@@ -282,19 +276,16 @@ void stats_plot_lateness(struct buf *b, const struct stats *s, const struct cell
     const struct stats_tag *all = &s->tags[0];
     size_t count = 2;
 
-    buf_str(b, "<figure>\n<figcaption><h2>Lateness of starts</h2>");
-    if (!all->sum.started) {
-        buf_str(b, "</figcaption>\n<p>Nothing started in this time.</p>\n</figure>\n");
+    buf_str(b, "<figure>\n<figcaption><h2>Lateness of starts");
+    if (!begin_plot(b,
+                    "<ul class=\"legend lines\"><li class=\"p50\">median</li><li class=\"p95\">95 %"
+                    "</li><li class=\"max\">maximum</li></ul>",
+                    all->sum.started ? NULL : "Nothing started in this time."))
         return;
-    }
     while (count < TICK_COUNT && ticks[count - 1] < (int64_t)MIN(all->sum.late_max_ms, INT64_MAX))
         count++;
     size_t every = count > TICKS_MOST ? 2 : 1;
     double top = decades(MAX((uint64_t)ticks[count - 1], all->sum.late_max_ms));
-    buf_str(
-        b,
-        "<ul class=\"legend lines\"><li class=\"p50\">median</li><li class=\"p95\">95 %</li><li class=\"max\">maximum</li></ul>"
-        "</figcaption>\n<div class=\"plot\"><div class=\"y\">");
     for (size_t i = 0; i < count; i += every) {
         begin_label(b, late_y(ticks[i], top));
         html_put_duration(b, ticks[i]);
@@ -307,7 +298,5 @@ void stats_plot_lateness(struct buf *b, const struct stats *s, const struct cell
     put_line(b, s, "max", 100, top);
     put_line(b, s, "p95", 95, top);
     put_line(b, s, "p50", 50, top);
-    buf_str(b, "</svg></div>\n");
-    put_time_axis(b, s->from_at, s->now_at, style);
-    buf_str(b, "</figure>\n");
+    end_plot(b, s->from_at, s->now_at, style);
 }
