@@ -281,7 +281,7 @@ static struct claim_ask ask_of(struct claims *claims, const struct look_step *s)
         .limit = s->count,
         .batch = (uint32_t)h->batch,
         .processes = s->processes,
-        .early_ms = look_tag_early_ms(s->tag, claims->ctx->once),
+        .early_ms = look_tag_early_ms(s->tag, &claims->look->pace, claims->ctx->once),
         .levels = look_tag_levels(s->tag),
         .share = share,
         .shares = s->all_shares || whole ? 1 : shares,

@@ -49,7 +49,7 @@ static void fail_job(struct handover *h, struct flight_job *j, const char *why)
 }
 
 /* When the first instruction may be executed; 0: at once. The claim has proved that all tasks are
- * due within LOOK_EARLY_MS, even if the clock was set since, or reserved their starts. */
+ * due within LOOK_EARLY_MOST_MS, even if the clock was set since, or reserved their starts. */
 static void set_start(const struct context *ctx, const struct flight_job *j, struct message_job *m)
 {
     int64_t now_us = when_steady_us(), at_us = 0;
@@ -58,7 +58,7 @@ static void set_start(const struct context *ctx, const struct flight_job *j, str
         const struct flight_task *t = &j->flight[i];
         int64_t due_us = dbclock_reached_us(&ctx->clock, t->expected_at);
 
-        at_us = MAX(at_us, MIN(due_us, now_us + LOOK_EARLY_MS * 1000));
+        at_us = MAX(at_us, MIN(due_us, now_us + LOOK_EARLY_MOST_MS * 1000));
         if (!t->start_at)
             continue;
         at_us = MAX(at_us,

@@ -83,7 +83,7 @@ static int64_t due_us(const struct look *l, const struct look_tag *t)
         return 0;
     if (t->next_at == TASK_TIME_NONE || !l->clock->known)
         return NEVER_US;
-    return dbclock_reached_us(l->clock, t->next_at - look_tag_early_ms(t, l->set.once));
+    return dbclock_reached_us(l->clock, t->next_at - look_tag_early_ms(t, &l->pace, l->set.once));
 }
 
 static bool asks_singly(const struct look *l)
@@ -99,12 +99,6 @@ static int64_t all_every_us(const struct look *l)
 static bool all_is_rare(const struct look *l)
 {
     return all_every_us(l) > l->pace.poll_us;
-}
-
-/* A pass has nothing to lose: it waits. */
-static int64_t limit_ms(const struct look *l)
-{
-    return l->set.once ? 0 : look_pace_limit_ms(&l->pace);
 }
 
 int64_t look_when(const struct look *l)
@@ -154,8 +148,9 @@ static void begin_round(struct look *l, int64_t now_us)
 /* Finds due tasks by a look at all tags, or, while these are rare, among new tasks. */
 static bool next_find(const struct look *l, struct look_step *s)
 {
-    if (l->all_due)
-        *s = (struct look_step){.what = LOOK_AT_ALL, .limit_ms = limit_ms(l)};
+    if (l->all_due) /* a pass has nothing to lose: it waits */
+        *s = (struct look_step){.what = LOOK_AT_ALL,
+                                .limit_ms = l->set.once ? 0 : look_pace_limit_ms(&l->pace)};
     else if (all_is_rare(l) && l->stage_us >= l->news_us + l->pace.poll_us)
         *s = (struct look_step){.what = LOOK_AT_NEWS, .above_id = l->news_ids[1]};
     else
@@ -404,9 +399,11 @@ static bool others_are_quick(const struct look *l, const struct look_tag *t)
 
 /* A tag whose rows take long, time and again, leaves most of the time to others. A pass lasts no
  * longer than it must. */
-void look_changed(const struct look *l, struct look_tag *t, struct look_cost *c, size_t rows,
+void look_changed(struct look *l, struct look_tag *t, struct look_cost *c, size_t rows,
                   int64_t took_us, int64_t now_us)
 {
+    if (c == &t->results)
+        look_pace_took(&l->pace.result_us, rows, took_us);
     if (look_tag_changed(t, c, rows, took_us - l->write_us, now_us) && !l->set.once &&
         others_are_quick(l, t))
         t->pause_until_us = now_us + MIN(PAUSE_PART * took_us, PAUSE_MOST_US);
@@ -420,6 +417,7 @@ void look_claimed(struct look *l, struct look_tag *t, const struct look_claim *c
     t->put_off_us = 0;
     look_turn_took(&l->turn, t, MIN(c->won, l->processes),
                    look_tag_starts(t, l->set.slots, others(l, t)));
+    look_pace_took(&l->pace.claim_us, c->seen, c->cost_us + now_us - c->answered_us);
     if (c->won && !t->expected)
         look_pace_surprised(&l->pace, l->set.poll_us, now_us);
     if (c->next_known) /* a tag that was slow to answer once is not asked again to find out */

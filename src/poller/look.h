@@ -155,7 +155,7 @@ bool look_claim_failed(struct look *l, struct look_tag *t, enum look_failure why
 /* --- what happens between rounds --- */
 
 /* So many rows were changed in this time, some of them of the tag. */
-void look_changed(const struct look *l, struct look_tag *t, struct look_cost *c, size_t rows,
+void look_changed(struct look *l, struct look_tag *t, struct look_cost *c, size_t rows,
                   int64_t took_us, int64_t now_us);
 /* Results were recorded. back: tasks became pending; idle: no job is left. */
 void look_settled(struct look *l, bool back, bool idle);

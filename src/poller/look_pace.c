@@ -30,6 +30,9 @@
 #define SURPRISE_PART 8
 /* Looks that are frequent because of that take one part in this many of the time. */
 #define POLL_PART 20
+/* More rows are a backlog, whose tasks are late already. */
+#define FEW_ROWS 20
+#define SLOW_FADES 1024
 /* Looks for wake-ups are at least this far apart, which is less than a sender needs for its
  * statement, and take one part in this many of the time. Time not used in the last second may be
  * used later: a single look that takes long delays none. */
@@ -98,6 +101,19 @@ void look_pace_surprised(struct look_pace *p, const int64_t range_us[2], int64_t
 {
     p->surprise_us = now_us;
     look_pace_polled(p, range_us, now_us);
+}
+
+void look_pace_took(int64_t *slow_us, size_t rows, int64_t took_us)
+{
+    if (rows <= FEW_ROWS)
+        *slow_us = MAX(MIN(took_us, LOOK_EARLY_MOST_MS * 1000), *slow_us - *slow_us / SLOW_FADES);
+}
+
+int64_t look_pace_early_ms(const struct look_pace *p)
+{
+    int64_t slow_ms = (p->claim_us + p->result_us) / 1000;
+
+    return MAX(MIN(slow_ms, LOOK_EARLY_MOST_MS), LOOK_EARLY_MS);
 }
 
 int64_t look_pace_woken(struct look_pace *p, int64_t now_us, int64_t cost_us)

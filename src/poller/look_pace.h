@@ -9,6 +9,12 @@
 #include <stddef.h>
 #include <stdint.h>
 
+/* Tasks are claimed this long before their time: more than a claim usually takes, and if claims and
+ * results take long, as long as these. No longer, because a task that is cancelled in that time
+ * already counts as running. */
+#define LOOK_EARLY_MS 5
+#define LOOK_EARLY_MOST_MS 50
+
 struct look_pace {          /* initialize with {0}, but for poll_us */
     int64_t all_cost_us[2]; /* of the last two looks at all tags, the newest first; 0: not made */
     int64_t limit_ms;       /* for the next one */
@@ -16,7 +22,9 @@ struct look_pace {          /* initialize with {0}, but for poll_us */
     int64_t tag_cost_us;    /* of asking one tag; 0: none was asked */
     int64_t poll_us;        /* between two looks, as long as they are cheap */
     int64_t surprise_us;    /* when a task was found last that nobody had announced */
-    int64_t paid_us;        /* the time for looks after wake-ups is used up until then */
+    int64_t claim_us;  /* what one of few tasks takes: about the longest of the last thousand */
+    int64_t result_us; /* the same of results */
+    int64_t paid_us;   /* the time for looks after wake-ups is used up until then */
 };
 
 /* A look at all tags took this long; or the server gave it up at its limit, after this long. */
@@ -36,6 +44,11 @@ int64_t look_pace_every_us(const struct look_pace *p, size_t tags, int64_t poll_
  * so the pause between two looks is an eighth of the time since the last one, within range_us. */
 void look_pace_polled(struct look_pace *p, const int64_t range_us[2], int64_t now_us);
 void look_pace_surprised(struct look_pace *p, const int64_t range_us[2], int64_t now_us);
+
+/* A claim, or recording results, took this long: the field to be updated. */
+void look_pace_took(int64_t *slow_us, size_t rows, int64_t took_us);
+/* How long before their time tasks are claimed. Results may be recorded when that is due. */
+int64_t look_pace_early_ms(const struct look_pace *p);
 
 /* Looks that cost this much follow a wake-up. Returns when the next one may be reported. */
 int64_t look_pace_woken(struct look_pace *p, int64_t now_us, int64_t cost_us);

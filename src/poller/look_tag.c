@@ -114,9 +114,9 @@ void look_tag_passed(struct look_tag *t, const size_t won[TASK_LEVELS],
 
 /* A batch would wait for its last task; a task that was started before may cost its neighbours an
  * attempt. */
-int64_t look_tag_early_ms(const struct look_tag *t, bool once)
+int64_t look_tag_early_ms(const struct look_tag *t, const struct look_pace *pace, bool once)
 {
-    return !once && t->batch <= 1 && !t->wary ? LOOK_EARLY_MS : 0;
+    return !once && t->batch <= 1 && !t->wary ? look_pace_early_ms(pace) : 0;
 }
 
 void look_tag_new(struct look_tag *t, enum task_level level, int64_t next_at)

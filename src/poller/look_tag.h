@@ -6,15 +6,12 @@
 #define DQ_POLLER_LOOK_TAG_H
 
 #include "base/limit.h"
+#include "poller/look_pace.h"
 #include "store/work/peek_store.h"
 
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
-
-/* Tasks are claimed this long before their time: more than a claim usually takes. No longer,
- * because a task that is cancelled in that time already counts as running. */
-#define LOOK_EARLY_MS 5
 
 /* Why a tag is not claimed: the last claim brought nothing. */
 struct look_hold {
@@ -93,7 +90,7 @@ void look_tag_passed(struct look_tag *t, const size_t won[TASK_LEVELS],
                      const bool drained[TASK_LEVELS]);
 
 /* How long before their time its tasks are claimed, to be started in time. once: by a pass. */
-int64_t look_tag_early_ms(const struct look_tag *t, bool once);
+int64_t look_tag_early_ms(const struct look_tag *t, const struct look_pace *pace, bool once);
 
 /* The tag has new tasks of a level, the earliest of which is due then. */
 void look_tag_new(struct look_tag *t, enum task_level level, int64_t next_at);

@@ -163,7 +163,7 @@ MUTATIONS = [
      "src/store/work/claim_find.c", "    if (ask->shares > 1) {\n        buf_str(sql, \" AND \");", "    if (false) {\n        buf_str(sql, \" AND \");"),
     ("other-tags", "tasks of paused tags are claimed", "src/store/work/claim_find.c", "SQL_PAUSE_OF_NAME",
      "\"(SELECT 1 FROM dq_limit g WHERE FALSE AND g.name = \""),
-    ("cancel-races", "tasks are claimed long before they are due", "src/poller/look_tag.h", "#define LOOK_EARLY_MS 5", "#define LOOK_EARLY_MS 60"),
+    ("cancel-races", "tasks are claimed long before they are due", "src/poller/look_pace.h", "#define LOOK_EARLY_MS 5", "#define LOOK_EARLY_MS 600"),
     ("cancel-races", "a task that is claimed early is started at once", "src/poller/handover.c", "m->start_us = at_us > now_us ? at_us : 0;", "m->start_us = 0;"),
     ("other-tags", "one tag may take every slot", "src/poller/look_tag.c",
      "uint32_t kept = jobs_of(t) ?", "uint32_t kept = slots > 10000 ?",

@@ -61,7 +61,9 @@ doc/performance   | at most 1/# of the time                  | DEAR_PART        
 doc/performance   | at least every # s                       | RARE_US          | src/poller           | 1000000
 doc/performance   | inserted last (at most #)                | PEEK_NEWS_MOST   | src/store            | 1
 doc/performance   | the task is claimed # ms before          | LOOK_EARLY_MS    | src/poller           | 1
-doc/lifecycle     | up to # ms earlier                       | LOOK_EARLY_MS    | src/poller           | 1
+doc/performance   | so much earlier, at most # ms            | LOOK_EARLY_MOST_MS | src/poller         | 1
+doc/lifecycle     | resident dqd # ms earlier                | LOOK_EARLY_MS    | src/poller           | 1
+doc/lifecycle     | slow server up to # ms                   | LOOK_EARLY_MOST_MS | src/poller         | 1
 doc/lifecycle     | tries again after # ms                   | HOLD_MIN_US      | src/poller/aside.c   | 1000
 doc/lifecycle     | at intervals that grow to # s            | HOLD_LOCKED_US   | src/poller           | 1000000
 doc/lifecycle     | no later than # ms                       | VOUCH_MIN_US     | src/poller           | 1000
@@ -75,7 +77,7 @@ doc/dq-add.1      | chunks of up to # lines                  | TASK_CHUNK_ROWS  
 etc/help          | A herd is # tasks                        | FORECAST_HERD    | src/store            | 1
 etc/help          | On timeout: #.                           | EXIT_TIMEOUT     | src/cli              | 1
 HACKING           | for as many starts as # ms               | AHEAD_US         | src/poller           | 1000
-HACKING           | single tasks up to # ms before           | LOOK_EARLY_MS    | src/poller           | 1
+HACKING           | claims single tasks # ms before          | LOOK_EARLY_MS    | src/poller           | 1
 '
 
 @test 'the numbers in the documents are those of the source' {

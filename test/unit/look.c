@@ -373,7 +373,8 @@ static void show(struct play *p, const char *expected, char *text, size_t size)
     } else if (!strncmp(expected, "result", 6)) {
         snprintf(text, size, "result:%c@%g", *key, (double)tag(p, key)->results.row_us / 1000);
     } else if (!strncmp(expected, "early", 5)) {
-        snprintf(text, size, "early:%d", (int)look_tag_early_ms(p->tags, p->look.set.once));
+        snprintf(text, size, "early:%d",
+                 (int)look_tag_early_ms(p->tags, &p->look.pace, p->look.set.once));
     } else if (!strcmp(expected, "over") || !strcmp(expected, "not-over")) {
         snprintf(text, size, "%s", look_is_empty(&p->look) ? "over" : "not-over");
     } else if (!strcmp(expected, "goes-on") || !strcmp(expected, "ends")) {
