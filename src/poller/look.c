@@ -370,9 +370,9 @@ static void learn(struct look *l, struct look_tag *t, const struct look_claim *c
     if (c->again)
         t->hold.until_us = 0;
     else if (c->limit_at && c->held)
-        t->hold.until_us = look_tag_limit_us(
-            t, c->limit_at > WHEN_AT_MAX ? NEVER_US : dbclock_reached_us(l->clock, c->limit_at),
-            c->won, l->set.hold_us, now_us);
+        look_tag_hold(l->tags, l->set.once ? 0 : l->tag_count, t,
+                      dbclock_reached_us(l->clock, MIN(c->limit_at, WHEN_AT_MAX)), c->won,
+                      l->set.hold_us, now_us);
     else if (seen == 0 && (!had_more || c->held))
         t->hold.until_us = l->wake == LOOK_WOKEN ? 0 : MIN(now_us + l->set.hold_us, due_us(l, t));
     else if (seen > 0 && c->won == 0)
@@ -468,7 +468,7 @@ static void make_room(struct look *l)
 
         if (t->hold.because == LIMIT_RUNNING) {
             t->hold = (struct look_hold){.because = LIMIT_OPEN};
-            t->ask = true;
+            t->ask = !t->more && t->next_at == TASK_TIME_NONE;
         }
     }
     l->any_full = false;

@@ -236,13 +236,20 @@ bool look_tag_is_timed(const struct look_tag *t)
            t->hold.because == LIMIT_RATE;
 }
 
-int64_t look_tag_limit_us(const struct look_tag *t, int64_t reached_us, bool won, int64_t hold_us,
-                          int64_t now_us)
+void look_tag_hold(struct look_tag *const *tags, size_t count, struct look_tag *t,
+                   int64_t reached_us, bool won, int64_t hold_us, int64_t now_us)
 {
     int64_t latest_us = now_us + (look_tag_is_timed(t) ? LIMIT_AGAIN_US : hold_us);
+    int64_t until_us = MAX(MIN(reached_us, latest_us), now_us);
 
+    for (size_t i = 0; t->limit && i < count; i++) {
+        if (tags[i]->limit != t->limit)
+            continue;
+        tags[i]->hold.because = t->hold.because;
+        tags[i]->hold.until_us = MAX(tags[i]->hold.until_us, until_us);
+    }
     /* whoever got some comes after the other tags of its limit */
-    return MAX(MIN(reached_us, latest_us), now_us) + (won ? LIMIT_TURN_US : 0);
+    t->hold.until_us = until_us + (won ? LIMIT_TURN_US : 0);
 }
 
 void look_tag_limit_locked(struct look_tag *t, int64_t now_us, uint64_t random)

@@ -33,6 +33,7 @@ struct look_tag {
     uint32_t batch;       /* tasks per process, at most */
     uint32_t max_running; /* processes at a time */
     uint32_t weight;      /* among others */
+    uint64_t limit;       /* tags with the same one are under one limit; 0: it has its own */
 
     /* when the earliest pending task is due, as far as is known; TASK_TIME_NONE: there is none */
     int64_t next_at;
@@ -123,10 +124,11 @@ void look_tag_handler_changed(struct look_tag *t); /* ends the rest, and any pau
 int64_t look_tag_held_us(const struct look_tag *t);
 /* Its limit says when it allows more, and is asked each second at least. */
 bool look_tag_is_timed(const struct look_tag *t);
-/* Its limit allows no more, which t->hold.because says, until reached_us. won: some were taken.
- * When to claim again: a limit may be changed. */
-int64_t look_tag_limit_us(const struct look_tag *t, int64_t reached_us, bool won, int64_t hold_us,
-                          int64_t now_us);
+/* Its limit allows no more, which t->hold.because says, until reached_us; nor does it allow any of
+ * these tags that is under it. won: some were taken. They are claimed again then, or sooner: a
+ * limit may be changed. */
+void look_tag_hold(struct look_tag *const *tags, size_t count, struct look_tag *t,
+                   int64_t reached_us, bool won, int64_t hold_us, int64_t now_us);
 /* A claim found its row of dq_limit locked, which guards global_max_running: another dqd that is
  * claiming, or an open transaction. */
 void look_tag_limit_locked(struct look_tag *t, int64_t now_us, uint64_t random);

@@ -77,6 +77,9 @@ static void register_tag(struct tag_set *set, struct tag_state *t)
     t->look.batch = (uint32_t)h->batch;
     t->look.max_running = (uint32_t)h->max_running;
     t->look.weight = (uint32_t)h->weight;
+    t->look.limit = h->limit ? text_hash((uint64_t)h->global_max_running, h->limit,
+                                         strlen(h->limit))
+                             : 0;
     look_add_tag(set->look, &t->look);
 }
 

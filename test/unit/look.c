@@ -112,6 +112,9 @@ static bool set(struct play *p, const char *word)
         begin_weight(p, (uint32_t)count);
     else if (sscanf(word, "batch=%d", &count) == 1)
         p->tags[0].batch = (uint32_t)count;
+    else if (sscanf(word, "limit=%d", &count) == 1)
+        for (int i = 0; i < count; i++)
+            p->tags[i].limit = 1;
     else if (!strcmp(word, "once"))
         s.once = true;
     else
@@ -195,8 +198,8 @@ static bool claimed(struct play *p, char *text)
             c.held = LIMIT_RATE;
             c.limit_at = n;
             c.paced = true;
-        } else if (!strcmp(word, "paused")) {
-            c.held = LIMIT_PAUSED;
+        } else if (!strcmp(word, "paused") || !strcmp(word, "running")) {
+            c.held = *word == 'p' ? LIMIT_PAUSED : LIMIT_RUNNING;
             c.limit_at = INT64_MAX;
         } else if (!strcmp(word, "guarded"))
             c.again = true;
