@@ -44,7 +44,9 @@ static bool read_name(const char *line, char name[128])
     return sscanf(line, "Z %127s", name) == 1 || sscanf(line, "L %*s %127s", name) == 1;
 }
 
-bool zone_names_nearest(struct buf *b, const char *name)
+/* Appends the zone that a person most likely meant by `name`: "Berlin" is Europe/Berlin. False:
+ * there is none. */
+static bool nearest_zone(struct buf *b, const char *name)
 {
     FILE *f = open_database();
     MEM_LOCAL char *line = NULL;
@@ -85,7 +87,7 @@ int zone_names_load(const char *name, struct zone **ret, struct err *err)
     *ret = zone_new(name, strlen(name));
     if (*ret)
         return 0;
-    bool found = zone_names_nearest(&nearest, name);
+    bool found = nearest_zone(&nearest, name);
     return err_set(err, ERR_DATA, "zone \"%.64s\": unknown to %s%s%s%s", name, zone_database(),
                    found ? " (did you mean " : "", found ? nearest.data : "", found ? "?)" : "");
 }

@@ -8,8 +8,6 @@
 #include "base/buf.h"
 #include "base/err.h"
 
-#include <stdbool.h>
-
 struct zone;
 
 /* Loads the zone of that name; "UTC" needs no file and is NULL. ERR_DATA: it is unknown, in one
@@ -19,9 +17,5 @@ int zone_names_load(const char *name, struct zone **ret, struct err *err)
 
 /* "2026a"; "" if the database does not say. Reads a file at each call; valid until the next one. */
 const char *zone_names_version(void);
-
-/* Appends the zone that a person most likely meant by `name`: "Berlin" is Europe/Berlin. False:
- * there is none. Reads a file. */
-bool zone_names_nearest(struct buf *b, const char *name);
 
 #endif

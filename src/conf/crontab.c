@@ -356,9 +356,3 @@ const char *crontab_verdict_name(enum crontab_verdict v)
     static const char *const names[] = {"taken", "changed", "own", "refused"};
     return names[v];
 }
-
-bool crontab_reads_file(const char *name)
-{
-    return *name &&
-           !name[strspn(name, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-")];
-}

@@ -52,7 +52,4 @@ void crontab_done(struct crontab *tab);
 /* "taken", "changed", "own", "refused" */
 const char *crontab_verdict_name(enum crontab_verdict v);
 
-/* Whether cron reads a file of this name in /etc/cron.d: not README.txt, job.dpkg-old or job~. */
-bool crontab_reads_file(const char *name);
-
 #endif

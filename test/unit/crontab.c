@@ -67,18 +67,6 @@ static void check(const struct test_case *c)
     crontab_done(&tab);
 }
 
-static void cron_reads_files_of_plain_names_only(void **state)
-{
-    (void)state;
-    assert_true(crontab_reads_file("e2scrub_all"));
-    assert_true(crontab_reads_file("php-7"));
-    assert_false(crontab_reads_file("php7.4"));
-    assert_false(crontab_reads_file("job.dpkg-old"));
-    assert_false(crontab_reads_file("job~"));
-    assert_false(crontab_reads_file(".placeholder"));
-    assert_false(crontab_reads_file(""));
-}
-
 static void a_thousand_equal_lines_have_a_thousand_names(void **state)
 {
     struct buf text = BUF_INIT;
@@ -99,7 +87,6 @@ static void a_thousand_equal_lines_have_a_thousand_names(void **state)
 int main(void)
 {
     const struct CMUnitTest fixed[] = {
-        cmocka_unit_test(cron_reads_files_of_plain_names_only),
         cmocka_unit_test(a_thousand_equal_lines_have_a_thousand_names),
     };
     return cases_run("crontab.tbl", check, fixed, sizeof fixed / sizeof *fixed);

@@ -47,8 +47,8 @@ void schema_shape_done(struct schema_shape *s)
     parts_done(&s->indexes);
 }
 
-static struct schema_shape_part *find(const struct schema_shape_parts *p, const char *table,
-                                      const char *name)
+struct schema_shape_part *schema_shape_find(const struct schema_shape_parts *p, const char *table,
+                                            const char *name)
 {
     for (size_t i = 0; i < p->count; i++)
         if (!strcmp(p->items[i].table, table) && (!name || !strcmp(p->items[i].name, name)))
@@ -56,15 +56,9 @@ static struct schema_shape_part *find(const struct schema_shape_parts *p, const 
     return NULL;
 }
 
-const struct schema_shape_part *schema_shape_find(const struct schema_shape_parts *p,
-                                                  const char *table, const char *name)
-{
-    return find(p, table, name);
-}
-
 static void drop(struct schema_shape_parts *p, const struct schema_shape_part *what)
 {
-    struct schema_shape_part *part = find(p, what->table, what->name);
+    struct schema_shape_part *part = schema_shape_find(p, what->table, what->name);
 
     if (!part)
         return;
@@ -297,7 +291,7 @@ void schema_shape_apply(struct schema_shape *s, struct schema_shape_change *c,
         drop(&s->indexes, &c->part);
         break;
     case SCHEMA_SHAPE_SET_DEFAULT:
-        column = find(&s->columns, c->part.table, c->part.name);
+        column = schema_shape_find(&s->columns, c->part.table, c->part.name);
         if (column) {
             free(column->fallback);
             column->fallback = c->part.fallback;
@@ -316,17 +310,17 @@ bool schema_shape_has(const struct schema_shape *s, const struct schema_shape_ch
     case SCHEMA_SHAPE_ROWS:
         return false;
     case SCHEMA_SHAPE_CREATE:
-        return find(&s->tables, table, NULL);
+        return schema_shape_find(&s->tables, table, NULL);
     case SCHEMA_SHAPE_ADD_COLUMN:
-        return find(&s->columns, table, name);
+        return schema_shape_find(&s->columns, table, name);
     case SCHEMA_SHAPE_ADD_INDEX:
-        return find(&s->indexes, table, name);
+        return schema_shape_find(&s->indexes, table, name);
     case SCHEMA_SHAPE_DROP_COLUMN:
-        return !find(&s->columns, table, name);
+        return !schema_shape_find(&s->columns, table, name);
     case SCHEMA_SHAPE_DROP_INDEX:
-        return !find(&s->indexes, table, name);
+        return !schema_shape_find(&s->indexes, table, name);
     case SCHEMA_SHAPE_SET_DEFAULT:
-        column = find(&s->columns, table, name);
+        column = schema_shape_find(&s->columns, table, name);
         return column && column->fallback && c->part.fallback &&
                !strcmp(column->fallback, c->part.fallback);
     }

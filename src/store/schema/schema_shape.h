@@ -40,8 +40,8 @@ struct schema_shape {
 };
 
 /* The part of that table (and name, if not NULL), or NULL. */
-const struct schema_shape_part *schema_shape_find(const struct schema_shape_parts *p,
-                                                  const char *table, const char *name);
+struct schema_shape_part *schema_shape_find(const struct schema_shape_parts *p, const char *table,
+                                            const char *name);
 void schema_shape_done(struct schema_shape *s);
 
 enum schema_shape_kind {
