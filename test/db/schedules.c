@@ -1,6 +1,5 @@
 /* Schedules: set, read, paused, deleted. */
 #include "harness.h"
-#include "store/ask/schedule_slots.h"
 #include "store/ask/schedule_run.h"
 #include "store/ask/schedule_store.h"
 
@@ -271,11 +270,11 @@ static void a_schedule_is_run_by_hand(void **state)
     run(db, "UPDATE dq_schedule SET overlap = 2");
     usleep(2000); /* another millisecond */
     assert_int_equal(ok(schedule_run_now(db, name, &act, &id, &at, &err)), 1);
-    ok(schedule_slots_list(db, name, 9, &slots, &count, &err));
+    ok(schedule_store_slots(db, name, 9, &slots, &count, &err));
     assert_int_equal(count, 2);
     assert_true(slots[0].at == at && slots[0].task_id == id && slots[0].decision == SLOT_BY_HAND);
     assert_true(slots[1].at < at && slots[1].missed == 3 && slots[1].status == TASK_PENDING);
-    schedule_slots_free(slots, count);
+    schedule_store_slots_free(slots, count);
 }
 
 static void slots_are_run_again(void **state)
@@ -292,7 +291,7 @@ static void slots_are_run_again(void **state)
             " ('backup', '2026-09-21 14:13:20', 5, 3, '2026-09-21 15:00:00', 2)");
     run(db, "DELETE FROM dq_event");
     ok(schedule_run_backfill(db, name, at, 2, WHEN_HOUR, &act, &err));
-    ok(schedule_slots_list(db, name, 9, &slots, &count, &err));
+    ok(schedule_store_slots(db, name, 9, &slots, &count, &err));
     assert_int_equal(count, 2);
     assert_true(slots[1].at == at[0] && slots[1].slots == 1 && slots[1].decision == SLOT_BY_HAND);
     assert_true(slots[1].status == TASK_PENDING);
@@ -302,16 +301,16 @@ static void slots_are_run_again(void **state)
             "SELECT TIMESTAMPDIFF(MINUTE, a.expected_time, b.expected_time) FROM dq_task a, dq_task b"
             " WHERE a.task_key = 'backup@2026-09-21T14:13:20Z' AND b.task_key = 'backup@2026-09-21T15:13:20Z'"),
         30);
-    schedule_slots_free(slots, count);
+    schedule_store_slots_free(slots, count);
     assert_int_equal(schedule_run_backfill(db, name, at, 1, 0, &act, &err), ERR_DUPLICATE);
     run(db, "UPDATE dq_task SET status = 1, live = NULL");
     run(db, "DELETE FROM dq_event");
     ok(schedule_run_backfill(db, name, at, 1, 0, &act, &err));
-    ok(schedule_slots_list(db, name, 9, &slots, &count, &err));
+    ok(schedule_store_slots(db, name, 9, &slots, &count, &err));
     assert_int_equal(count, 2); /* the newest task of a slot counts */
     assert_int_equal(slots[1].status, TASK_PENDING);
     assert_int_equal(slots[0].status, TASK_DONE);
-    schedule_slots_free(slots, count);
+    schedule_store_slots_free(slots, count);
 }
 
 int main(void)

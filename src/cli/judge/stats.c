@@ -39,7 +39,7 @@ double stats_per_second(uint64_t events, int64_t elapsed_ms)
     return (double)events * 1000 / (double)elapsed_ms;
 }
 
-static void add_to_all(struct tag_info *all, const struct tag_info *t)
+void stats_add(struct tag_info *all, const struct tag_info *t)
 {
     for (int s = 0; s < TASK_STATUS_COUNT; s++) {
         all->count[s] += t->count[s];
@@ -78,7 +78,7 @@ static void take_tags(struct stats *s, struct tag_info *infos, size_t count, siz
     s->tags[0].info.late_from_at = TASK_TIME_NONE;
     for (size_t i = 0; i < count; i++) {
         s->tags[i + 1].info = infos[i];
-        add_to_all(&s->tags[0].info, &infos[i]);
+        stats_add(&s->tags[0].info, &infos[i]);
     }
     free(infos);
 }

@@ -38,6 +38,8 @@ struct stats_ask {
 int stats_read(struct db *db, const struct stats_ask *ask, struct stats *ret, struct err *err)
     __attribute__((warn_unused_result));
 void stats_done(struct stats *s);
+/* Adds the counts and the lateness of a tag to those of several. */
+void stats_add(struct tag_info *all, const struct tag_info *t);
 
 /* How long the period, or a step of it, has lasted so far. */
 int64_t stats_elapsed_ms(const struct stats *s);

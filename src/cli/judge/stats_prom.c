@@ -33,20 +33,6 @@ static int compare_weight(const void *a, const void *b)
     return m != n ? (m < n ? 1 : -1) : strcmp(x->info.tag, y->info.tag);
 }
 
-static void add_rest(struct stats_tag *rest, const struct stats_tag *t)
-{
-    struct tag_info *to = &rest->info;
-    const struct tag_info *from = &t->info;
-
-    for (int s = 0; s < TASK_STATUS_COUNT; s++)
-        to->count[s] += from->count[s];
-    to->due += from->due;
-    if (from->late_from_at != TASK_TIME_NONE &&
-        (to->late_from_at == TASK_TIME_NONE || from->late_from_at < to->late_from_at))
-        to->late_from_at = from->late_from_at;
-    counts_add(&rest->sum, &t->sum);
-}
-
 static void put_tasks(struct buf *b, const struct stats *s, const struct stats_tag *const *tags,
                       size_t count)
 {
@@ -207,8 +193,10 @@ void stats_prom_put(const struct stats *s, const struct fleet *fleet,
     for (size_t i = 0; i < shown; i++)
         more |= order[i]->info.tag[0] == '\0';
     for (size_t i = 0; i < tags; i++)
-        if (i >= shown || order[i]->info.tag[0] == '\0')
-            add_rest(&rest, order[i]);
+        if (i >= shown || order[i]->info.tag[0] == '\0') {
+            stats_add(&rest.info, &order[i]->info);
+            counts_add(&rest.sum, &order[i]->sum);
+        }
     for (size_t i = 0; i < shown; i++)
         if (order[i]->info.tag[0] == '\0')
             order[i--] = order[--shown];

@@ -6,7 +6,6 @@
 #include "cli/many/schedule_words.h"
 #include "cli/show/schedule_columns.h"
 #include "cli/show/task_columns.h"
-#include "store/ask/schedule_slots.h"
 #include "store/ask/schedule_store.h"
 
 #include "base/text.h"
@@ -85,7 +84,7 @@ static int run_show(struct cmd_context *c, const void *values __attribute__((unu
     size_t count = 0;
     int rc = schedule_store_find(c->db, c->operands[0], &s, err);
     if (rc == 0)
-        rc = schedule_slots_list(c->db, s.name, SLOTS_SHOWN, &slots, &count, err);
+        rc = schedule_store_slots(c->db, s.name, SLOTS_SHOWN, &slots, &count, err);
     if (rc == 0)
         rc = cmd_now(c, &c->style.cell.now_at, err);
     if (rc == 0 && (c->style.format == OUT_JSON || c->style.format == OUT_NDJSON))
@@ -94,7 +93,7 @@ static int run_show(struct cmd_context *c, const void *values __attribute__((unu
         rc = put_table(c, &s, slots, count, err);
     else if (rc == 0)
         rc = out_record(&c->style, schedule_columns, schedule_column_count, &s, err);
-    schedule_slots_free(slots, count);
+    schedule_store_slots_free(slots, count);
     schedule_row_done(&s);
     return rc;
 }

@@ -320,3 +320,21 @@ int schedule_store_pause(struct db *db, const char *name, bool pause, const char
     schedule_row_done(&s);
     return rc < 0 ? rc : changes;
 }
+
+#define SLOT_ROW(...) COLUMN_UNSHOWN(schedule_slot, __VA_ARGS__),
+static const struct column slot_columns[] = {SCHEDULE_SLOTS_COLUMNS(SLOT_ROW)};
+static const struct field_table slot_table = FIELD_TABLE(schedule_slot, slot_columns);
+
+int schedule_store_slots(struct db *db, const char *name, size_t most, struct schedule_slot **ret,
+                         size_t *ret_count, struct err *err)
+{
+    return field_list(db, &slot_table, ret, ret_count, err,
+                      "FROM dq_slot s LEFT JOIN dq_task t ON t.id = " SCHEDULE_ROW_TASK(
+                          "s.name", "s.slot") " WHERE s.name = ? ORDER BY s.slot DESC LIMIT ?",
+                      SQL_TEXT(name), SQL_ID(most));
+}
+
+void schedule_store_slots_free(struct schedule_slot *slots, size_t count)
+{
+    field_free(&slot_table, slots, count);
+}
