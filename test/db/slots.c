@@ -297,6 +297,55 @@ static void the_newest_time_zones_count(void **state)
     schedule_store_change_done(&change, 1);
 }
 
+/* New time zones arrive half an hour before or after the slot of a day: it has one decision. */
+static void the_slot_of_the_day_of_new_time_zones_is_decided_once(void **state)
+{
+    static const struct {
+        const char *older, *newer, *ahead; /* of UTC, by the older ones */
+    } cases[] = {{"2020a", "2020b", "8"}, {"2020c", "2020d", "9"}};
+    const struct event_act act = {.actor = "a", .verb = "schedule set"};
+    bool more;
+    size_t bad;
+
+    (void)state;
+    strcpy(zones_dir + strlen(zones_dir) - 6, "XXXXXX");
+    assert_non_null(mkdtemp(zones_dir));
+    make_zones("2020a", "Asia/Shanghai");
+    make_zones("2020b", "Asia/Tokyo");
+    make_zones("2020c", "Asia/Tokyo");
+    make_zones("2020d", "Asia/Shanghai");
+    for (size_t i = 0; i < 2; i++) {
+        char expression[40];
+        int64_t later = number(db, "SELECT MINUTE(UTC_TIMESTAMP() + INTERVAL 30 MINUTE) * 100 +"
+                                   " HOUR(UTC_TIMESTAMP() + INTERVAL %s*60 %s 30 MINUTE)",
+                               cases[i].ahead, i ? "-" : "+");
+        struct schedule s = {.name = (char[]){"daily"},
+                             .tag = (char[]){"t"},
+                             .expression = expression,
+                             .zone = (char[]){"Zone/One"},
+                             .from_at = TASK_TIME_NONE,
+                             .to_at = TASK_TIME_NONE,
+                             .catch_up = SLOT_CATCH_UP_LATEST};
+        struct schedule_change change = {.set = &s};
+
+        snprintf(expression, sizeof expression, "%d %d * * *", (int)later / 100, (int)later % 100);
+        use_zones(cases[i].older);
+        run(db, "DELETE FROM dq_schedule");
+        ok(schedule_store_change(db, &change, 1, NULL, &act, &bad, &err));
+        schedule_store_change_done(&change, 1);
+        run(db, "UPDATE dq_schedule SET update_time = UTC_TIMESTAMP(3) - INTERVAL 1 DAY");
+        use_zones(cases[i].newer);
+        ok(slot_store_renew(db, &more, &err));
+        if (i == 0) { /* it is past by the newer ones */
+            assert_int_equal(decide(db).decided, 1);
+            one("dq_slot WHERE decision = 1");
+            one("dq_schedule WHERE next_slot > UTC_TIMESTAMP(3) + INTERVAL 23 HOUR");
+        } else { /* it was decided by the older ones */
+            one("dq_schedule WHERE next_slot > UTC_TIMESTAMP(3) + INTERVAL 24 HOUR");
+        }
+    }
+}
+
 static void a_locked_schedule_is_left_for_later(void **state)
 {
     struct db *other = harness_db();
@@ -332,7 +381,7 @@ static void a_timetable_that_cannot_be_read_does_not_keep_others(void **state)
 /* Whatever is lost, the statement or its answer: once more finds it done, or does it. */
 static void a_lost_answer_does_not_decide_twice(void **state)
 {
-    static const char *const statements[] = {"UPDATE (", "INSERT INTO dq_task",
+    static const char *const statements[] = {"UPDATE dq_schedule", "INSERT INTO dq_task",
                                              "INSERT INTO dq_slot", "COMMIT"};
     (void)state;
     for (int i = 0; i < 8; i++) {
@@ -494,6 +543,23 @@ static void ten_thousand_at_one_minute_are_stored_in_bulk(void **state)
     assert_in_range(session_status(db, "= 'Questions'") - before, 1, 250);
 }
 
+/* In more ways than there are statements for. */
+static void schedules_that_move_differently_are_decided_together(void **state)
+{
+    (void)state;
+    run(db,
+        "INSERT INTO dq_schedule (name, tag, message_body, kind, expression, next_slot, create_time, update_time, actor)"
+        " SELECT CONCAT('s', seq), 't', 'b', 1, CONCAT(100 + seq DIV 2, 'm'), UTC_TIMESTAMP(3) - INTERVAL seq DIV 3 SECOND,"
+        " UTC_TIMESTAMP(3), UTC_TIMESTAMP(3), 'a' FROM %s",
+        numbers(60));
+    assert_int_equal(decide(db).decided, 60);
+    one("(SELECT SUM(version) = 60 AND COUNT(DISTINCT next_slot) > 16 AND MIN(next_slot) > UTC_TIMESTAMP(3)"
+        " AS fine FROM dq_schedule) d WHERE fine");
+    assert_int_equal(number(db, "SELECT COUNT(*) FROM dq_slot s JOIN dq_schedule c ON c.name = s.name"
+                                " AND c.last_slot = s.slot AND c.zone_version != ''"),
+                     60);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -506,7 +572,10 @@ int main(void)
         cmocka_unit_test_setup(many_that_cannot_be_read_here_do_not_keep_it_from_others,
                                harness_setup),
         cmocka_unit_test_setup_teardown(the_newest_time_zones_count, harness_setup, zones_end),
+        cmocka_unit_test_setup_teardown(the_slot_of_the_day_of_new_time_zones_is_decided_once,
+                                        harness_setup, zones_end),
         cmocka_unit_test_setup(a_locked_schedule_is_left_for_later, harness_setup),
+        cmocka_unit_test_setup(schedules_that_move_differently_are_decided_together, harness_setup),
         cmocka_unit_test_setup(a_timetable_that_cannot_be_read_does_not_keep_others, harness_setup),
         cmocka_unit_test_setup(a_lost_answer_does_not_decide_twice, harness_setup),
         cmocka_unit_test_setup(how_runs_end_is_recorded, harness_setup),

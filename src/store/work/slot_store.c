@@ -21,10 +21,13 @@
 
 #define SCHEDULES_MOST 500 /* read at once, and changed in a transaction */
 #define ACTS_MOST 2000     /* slots in a transaction, unless a schedule has more */
+#define MOVES_MOST 16      /* statements of a transaction; the schedules that are left share one */
 #define PATIENCE_MS 2000
 /* So long a slot that was computed with newer time zones than those of this host is left to the
  * dqds that have these: they compute the next one, too. */
 #define OLDER_MS 5000
+/* As far new rules move the slots of a zone: what is more is no change of the clock (timetable.h) */
+#define RULES_MS (3 * WHEN_HOUR)
 
 /* A schedule whose slot is due, its last run, and what is to be done. */
 struct due {
@@ -111,6 +114,25 @@ static void look_at(struct slot_store_done *done, int64_t at)
         done->look_at = at;
 }
 
+/* What its next slot is by other rules for its zone: the nearest one, which may be past. Counted
+ * from now on, the slot of a day would come twice, or not at all. */
+static bool move_slot(const struct due *x, int64_t *ret)
+{
+    const struct schedule *s = &x->schedule;
+    int64_t after_at = MAX(MAX(s->last_at, s->update_at), s->next_at - RULES_MS), at;
+    bool found = false;
+
+    while (timetable_next(x->timetable, after_at, &at, NULL) && at <= s->next_at + RULES_MS) {
+        if (found && at - s->next_at > s->next_at - *ret)
+            break;
+        *ret = after_at = at;
+        found = true;
+        if (at >= s->next_at)
+            break;
+    }
+    return found;
+}
+
 /* Its next slot, which is not reached yet, by the time zones of this host. */
 static void recompute(struct due *x, bool always)
 {
@@ -118,7 +140,9 @@ static void recompute(struct due *x, bool always)
 
     x->plan =
         (struct slot_plan){.next_at = s->next_at, .last_at = TASK_TIME_NONE, .missed = s->missed};
-    if ((always || timetable_zone_digest(x->timetable) != s->zone_digest) &&
+    if (!always && timetable_zone_digest(x->timetable) == s->zone_digest)
+        return;
+    if ((always || !move_slot(x, &x->plan.next_at)) &&
         !timetable_next(x->timetable, MAX(x->now_at, s->last_at), &x->plan.next_at, NULL))
         x->plan.next_at = TASK_TIME_NONE;
 }
@@ -174,23 +198,67 @@ static bool plan(struct deciding *d, struct due *x)
 
 /* ---- the transaction */
 
-/* 1: all were at their versions. */
+static bool moves_alike(const struct due *a, const struct due *b)
+{
+    return a->plan.next_at == b->plan.next_at && a->plan.last_at == b->plan.last_at &&
+           a->plan.missed == b->plan.missed &&
+           timetable_zone_digest(a->timetable) == timetable_zone_digest(b->timetable);
+}
+
+/* Those that move as the first one does, which are marked. */
+static int move_alike(struct db *db, struct due *const *x, size_t n, bool *moved,
+                      uint64_t *ret_rows, struct err *err)
+{
+    BUF_LOCAL struct buf names = BUF_INIT, rows = BUF_INIT;
+    const struct slot_plan *p = &x[0]->plan;
+
+    for (size_t i = 0; i < n; i++) {
+        if (moved[i] || !moves_alike(x[0], x[i]))
+            continue;
+        moved[i] = true;
+        sql_put(&names, "??", SQL_PART(names.len ? "," : ""), SQL_TEXT(x[i]->schedule.name));
+        sql_put(&rows, "?(?,?)", SQL_PART(rows.len ? "," : ""), SQL_TEXT(x[i]->schedule.name),
+                SQL_ID(x[i]->schedule.version));
+    }
+    return sql_exec(db, ret_rows, err,
+                    "UPDATE dq_schedule FORCE INDEX (PRIMARY) SET next_slot = ?,"
+                    " last_slot = COALESCE(?, last_slot), missed = ?, version = version + 1,"
+                    " zone_digest = ?, zone_version = ? WHERE name IN (?)"
+                    " AND (name, version) IN (?)",
+                    SQL_TIME(p->next_at), SQL_TIME(p->last_at), SQL_INT(p->missed),
+                    SQL_ID(timetable_zone_digest(x[0]->timetable)),
+                    SQL_TEXT(timetable_zone_version()), SQL_PART(names.data), SQL_PART(rows.data));
+}
+
+/* 1: all were at their versions. Most schedules that are due together move alike. */
 static int move_next(struct db *db, struct due *const *x, size_t n, struct err *err)
 {
     BUF_LOCAL struct buf sql = BUF_INIT;
-    uint64_t rows = 0;
+    MEM_LOCAL bool *moved = mem_zero(n, sizeof *moved);
+    uint64_t rows = 0, sum = 0;
+    size_t left = 0;
+    int rc = 0;
 
+    for (size_t i = 0, moves = 0; rc == 0 && i < n && moves < MOVES_MOST; i++) {
+        if (moved[i])
+            continue;
+        rc = move_alike(db, x + i, n - i, moved + i, &rows, err);
+        sum += rows;
+        moves++;
+    }
     buf_str(&sql, "UPDATE (");
     for (size_t i = 0; i < n; i++) {
         const struct slot_plan *p = &x[i]->plan;
 
-        sql_put(
-            &sql,
-            i ? " UNION ALL SELECT ?,?,?,?,?,?"
-              : "SELECT ? AS name,? AS version,? AS next_at,? AS last_at,? AS missed,? AS digest",
-            SQL_TEXT(x[i]->schedule.name), SQL_ID(x[i]->schedule.version), SQL_TIME(p->next_at),
-            SQL_TIME(p->last_at), SQL_INT(p->missed),
-            SQL_ID(timetable_zone_digest(x[i]->timetable)));
+        if (!moved[i])
+            sql_put(
+                &sql,
+                left++
+                    ? " UNION ALL SELECT ?,?,?,?,?,?"
+                    : "SELECT ? AS name,? AS version,? AS next_at,? AS last_at,? AS missed,? AS digest",
+                SQL_TEXT(x[i]->schedule.name), SQL_ID(x[i]->schedule.version), SQL_TIME(p->next_at),
+                SQL_TIME(p->last_at), SQL_INT(p->missed),
+                SQL_ID(timetable_zone_digest(x[i]->timetable)));
     }
     sql_put(&sql,
             ") d STRAIGHT_JOIN dq_schedule c ON c.name = d.name AND c.version = d.version"
@@ -198,8 +266,11 @@ static int move_next(struct db *db, struct due *const *x, size_t n, struct err *
             " c.missed = d.missed, c.version = c.version + 1, c.zone_digest = d.digest,"
             " c.zone_version = ?",
             SQL_TEXT(timetable_zone_version()));
-    int rc = db_exec(db, &sql, &rows, err);
-    return rc < 0 ? rc : rows == n;
+    if (rc == 0 && left) {
+        rc = db_exec(db, &sql, &rows, err);
+        sum += rows;
+    }
+    return rc < 0 ? rc : sum == n;
 }
 
 /* Its last run, unless that has ended meanwhile: the row is locked from here on. Its version may
