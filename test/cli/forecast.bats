@@ -86,3 +86,14 @@ assert (herd["herd"], herd["herd_tag"]) == (20000, "big"), herd'
 assert not any(r["sampled"] for r in rows) and sum(r["tasks"] for r in rows) == 60300, rows
 assert [(r["herd"], r["herd_tag"]) for r in rows if r["herd"]] == [(300, "herd")], rows'
 }
+
+@test 'schedules of a tag with one time are a herd, unless they are spread' {
+    for i in $(seq 120); do echo "s$i nightly --every 1d --from 2026-01-01T00:00:00Z"; done >schedules
+    dq schedule apply schedules
+    dq forecast -o json | json '
+assert [(r["tasks"], r["herd"], r["herd_time"][10:], r["herd_tag"]) for r in rows if r["herd"]] == [
+    (120, 120, "T00:00:00.000Z", "nightly")], rows'
+    sed -i 's/$/ --spread 2h/' schedules
+    dq schedule apply schedules
+    dq forecast -o json | json 'assert sum(r["tasks"] for r in rows) in range(60, 241) and not any(r["herd"] for r in rows), rows'
+}

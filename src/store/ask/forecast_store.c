@@ -15,6 +15,7 @@
 
 #include <inttypes.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/param.h>
 
 #define TAGS_AT_ONCE 100
@@ -27,10 +28,18 @@
 /* The steps of a tag with the most tasks are searched for a herd. */
 #define SEARCHES 5
 
+/* When the task of a slot will be due. */
+struct slot_due {
+    const char *tag;
+    int64_t at;
+};
+
 struct reading {
     struct db *db;
     struct forecast *to;
     int64_t step_ms;
+    struct slot_due *slots;
+    size_t slot_count, slot_cap;
 };
 
 static struct forecast_step *step_at(const struct reading *w, int64_t at)
@@ -297,9 +306,12 @@ static void add_slots(struct reading *w, const struct schedule *s, size_t most)
 
     while (t && n < most && timetable_next(t, at, &at, NULL) && at < end_of(w)) {
         step = step_at(w, at + offset_ms);
-        if (step)
-            step->tasks++;
         n++;
+        if (!step)
+            continue;
+        step->tasks++;
+        MEM_ROOM(w->slots, w->slot_count, w->slot_cap);
+        w->slots[w->slot_count++] = (struct slot_due){s->tag, at + offset_ms};
     }
     if (n == most) {
         const int64_t period_ms = MAX(timetable_period_ms(t, at), 1);
@@ -310,6 +322,29 @@ static void add_slots(struct reading *w, const struct schedule *s, size_t most)
         }
     }
     timetable_free(t);
+}
+
+static int by_second(const void *a, const void *b)
+{
+    const struct slot_due *x = a, *y = b;
+    const int64_t apart = x->at / WHEN_SECOND - y->at / WHEN_SECOND;
+
+    return apart ? (apart > 0) - (apart < 0) : strcmp(x->tag, y->tag);
+}
+
+static void find_herds(struct reading *w)
+{
+    if (w->slot_count)
+        qsort(w->slots, w->slot_count, sizeof *w->slots, by_second);
+    for (size_t i = 0, n; i < w->slot_count; i += n) {
+        const struct slot_due *x = &w->slots[i];
+        struct forecast_step *step = step_at(w, x->at);
+
+        for (n = 1; i + n < w->slot_count && by_second(x, x + n) == 0;)
+            n++;
+        if (step)
+            add_herd(step, x->tag, x->at, n);
+    }
 }
 
 /* One task of each slot to come. */
@@ -323,6 +358,8 @@ static int read_slots(struct reading *w, const char *tag_glob, struct err *err)
     for (size_t i = 0; i < count; i++)
         if (all[i].kind != TIMETABLE_GAP && (!tag_glob || task_tag_glob(tag_glob, all[i].tag)))
             add_slots(w, &all[i], MAX(SLOTS_WALKED / count, SLOTS_LEAST));
+    find_herds(w);
+    free(w->slots);
     schedule_row_free(all, count);
     return rc;
 }
