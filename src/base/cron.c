@@ -82,8 +82,9 @@ static int scan_step(struct scan *s, const struct field *f, int *ret)
     *ret = scan_digits(s);
     if (*ret > 0 && *ret <= most)
         return 0;
-    return scan_fault(s, start, *ret ? "a longer distance is written --every 90m" : NULL,
-                      "%s: a step goes from 1 to %d", f->name, most);
+    scan_fault(s, start, *ret ? "a longer distance is written --every 90m" : NULL,
+               "%s: a step goes from 1 to %d", f->name, most);
+    return *ret ? ERR_STATE : ERR_DATA;
 }
 
 /* A value, a range or "*", with a step; of days, L. */
@@ -92,6 +93,7 @@ static int scan_item(struct scan *s, const struct field *f, uint64_t *bits)
     const char *start = s->p;
     int low = f->low, high = f->high, step = 1;
     bool star = *start == '*', range = star;
+    int rc;
 
     if (f == &fields[CRON_DAY] && strspn(start, "Ll") == 1 && strcspn(start, BLANKS ",") == 1) {
         s->p++;
@@ -108,14 +110,16 @@ static int scan_item(struct scan *s, const struct field *f, uint64_t *bits)
         if (range && (s->p++, scan_value(s, f, &high)))
             return ERR_DATA;
     }
-    if (high < low)
-        return scan_fault(s, start,
-                          f == &fields[CRON_WEEKDAY] ? "Sunday at its end is 7" : "like 22-23,0-2",
-                          "%s: a range goes from small to large", f->name);
+    if (high < low) {
+        scan_fault(s, start,
+                   f == &fields[CRON_WEEKDAY] ? "Sunday at its end is 7" : "like 22-23,0-2",
+                   "%s: a range goes from small to large", f->name);
+        return ERR_STATE;
+    }
     if (*s->p == '/' && !range)
         return scan_fault(s, s->p, "like 8-18/2 or */2", "%s: a step needs a range", f->name);
-    if (*s->p == '/' && scan_step(s, f, &step))
-        return ERR_DATA;
+    if (*s->p == '/' && (rc = scan_step(s, f, &step)))
+        return rc;
     for (int i = low; i <= high; i += step)
         *bits |= UINT64_C(1) << (i & 63); /* it is below: the analyzer does not see that */
     return 0;
@@ -123,14 +127,18 @@ static int scan_item(struct scan *s, const struct field *f, uint64_t *bits)
 
 static int scan_field(struct scan *s, const struct field *f, uint64_t *ret)
 {
-    while (scan_item(s, f, ret) == 0)
-        if (!*s->p || strchr(BLANKS, *s->p))
+    int rc;
+
+    while ((rc = scan_item(s, f, ret)) == 0)
+        if (!*s->p || strchr(BLANKS, *s->p)) {
             return 0;
-        else if (*s->p++ != ',')
-            return scan_fault(
-                s, s->p - 1, s->p[-1] == '~' ? "a random time is written --spread" : f->hint,
-                "%s: unexpected \"%.*s\"", f->name, scan_word_length(s->p - 1), s->p - 1);
-    return ERR_DATA;
+        } else if (*s->p++ != ',') {
+            scan_fault(s, s->p - 1, s->p[-1] == '~' ? "a random time is written --spread" : f->hint,
+                       "%s: unexpected \"%.*s\"", f->name, MAX(scan_word_length(s->p - 1), 1),
+                       s->p - 1);
+            return isalnum((unsigned char)s->p[-1]) && s->p[-2] != '*' ? ERR_DATA : ERR_STATE;
+        }
+    return rc;
 }
 
 /* Sets s to the expression that an "@" stands for. */
@@ -147,10 +155,11 @@ static int expand(struct scan *s)
             return 0;
         }
     }
-    if (!strncmp(s->p, "@reboot", 7))
-        return scan_fault(
-            s, NULL, NULL,
-            "a schedule belongs to no host that could start; leave this to its crontab");
+    if (!strncmp(s->p, "@reboot", 7)) {
+        scan_fault(s, NULL, NULL,
+                   "a schedule belongs to no host that could start; leave this to its crontab");
+        return ERR_STATE;
+    }
     if (!strncmp(s->p, "@every", 6))
         return scan_fault(s, NULL, NULL, "a distance is written --every 10m");
     nearest = text_nearest(s->p, names, SHORTHANDS);
@@ -184,31 +193,32 @@ static int check_rare(const struct scan *s, const struct cron *c)
     }
     if (!rare)
         return 0;
-    return scan_fault(s, NULL, NULL,
-                      ever ? "such a day can be more than five years away"
-                           : "this never comes: its months have no such day");
+    scan_fault(s, NULL, NULL,
+               ever ? "such a day can be more than five years away"
+                    : "this never comes: its months have no such day");
+    return ERR_STATE;
 }
 
 int cron_parse(const char *text, struct cron *ret, struct err *err)
 {
     struct scan s = {"cron", text, text, err}, whole = s;
     struct cron c = {{0}, true, false};
+    int rc = 0;
 
     scan_blanks(&s);
-    if ((*s.p == '@' && expand(&s)) || check_count(&s))
-        return ERR_DATA;
+    if ((*s.p == '@' && (rc = expand(&s))) || (rc = check_count(&s)))
+        return rc;
     for (int i = 0; i < CRON_FIELDS; i++) {
         c.either &= *s.p != '*' || (i != CRON_DAY && i != CRON_WEEKDAY);
         c.elapsed |= *s.p == '*' && i <= CRON_HOUR;
-        if (scan_field(&s, &fields[i], &c.bits[i]))
-            return ERR_DATA;
+        if ((rc = scan_field(&s, &fields[i], &c.bits[i])))
+            return rc;
         scan_blanks(&s);
     }
     c.bits[CRON_WEEKDAY] = (c.bits[CRON_WEEKDAY] | c.bits[CRON_WEEKDAY] >> 7) & 127;
-    if (check_rare(&whole, &c))
-        return ERR_DATA;
-    *ret = c;
-    return 0;
+    if ((rc = check_rare(&whole, &c)) == 0)
+        *ret = c;
+    return rc;
 }
 
 /* ---- times */

@@ -30,8 +30,9 @@ struct cron {
                    * counts; without, the time of the day does */
 };
 
-/* ERR_DATA, in a line that names the field and its range: also for what never comes, or leaves out
- * five years, such as 31 February. */
+/* ERR_DATA, in a line that names the field and its range. ERR_STATE, with such a line: cron takes
+ * it, but a schedule cannot: what never comes, or leaves out five years, such as 31 February;
+ * @reboot; what cron overlooks. */
 int cron_parse(const char *text, struct cron *ret, struct err *err)
     __attribute__((warn_unused_result));
 

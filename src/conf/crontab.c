@@ -15,6 +15,7 @@
 #include <sys/param.h>
 
 #define BLANKS " \t"
+#define COMMAND_MAX 998 /* of cron */
 
 struct reader {
     struct crontab *tab;
@@ -23,6 +24,12 @@ struct reader {
     char **env; /* "NAME=VALUE" for the lines below */
     size_t env_count, env_cap;
 };
+
+static void note_ignored(struct reader *r)
+{
+    if (!r->tab->ignored)
+        r->tab->ignored = r->line;
+}
 
 /* ---- variables */
 
@@ -83,6 +90,8 @@ static bool read_variable(struct reader *r, const char *p)
     value = quoted ? take_word(&p, "") : mem_dup(p, len);
     if (!value || (quoted && *skip_blanks(p)))
         return false;
+    if (!*value && !quoted)
+        note_ignored(r);
     set_variable(r, name, value);
     return true;
 }
@@ -218,7 +227,7 @@ static const char *const host_own[] = {
 /* clang-format on */
 
 /* Says what a schedule does otherwise. */
-static void judge(struct crontab_entry *e, const char *delay, bool ended)
+static void judge(struct crontab_entry *e, const char *delay)
 {
     size_t i = 0;
 
@@ -236,12 +245,11 @@ static void judge(struct crontab_entry *e, const char *delay, bool ended)
     if (e->mailto && *e->mailto)
         put_note(e, CRONTAB_CHANGED,
                  "MAILTO=%s becomes on_failed: output of runs that succeed is not sent", e->mailto);
-    if (!ended)
-        put_note(e, CRONTAB_CHANGED, "cron ignores this line, because it has no newline");
     if (e->input)
         put_note(e, CRONTAB_TAKEN, "its standard input begins at the first %% without a backslash");
     if (strstr(e->command, "flock"))
-        put_note(e, CRONTAB_TAKEN, "flock is not needed: a schedule's runs do not overlap");
+        put_note(e, CRONTAB_CHANGED,
+                 "flock holds on one host only: set --overlap skip, which holds on all");
 }
 
 /* Takes the expression off *p: five words, or one that begins with "@". */
@@ -277,6 +285,8 @@ static void take_env(const struct reader *r, struct crontab_entry *e, char **ret
             len = strlen(known[k].name);
             place = strncmp(r->env[i], known[k].name, len) ? NULL : known[k].place;
         }
+        if (!strncmp(r->env[i], "LOGNAME=", 8))
+            continue; /* cron sets it itself */
         if (place)
             *place = mem_strdup(r->env[i] + len);
         else
@@ -284,19 +294,25 @@ static void take_env(const struct reader *r, struct crontab_entry *e, char **ret
     }
 }
 
-static void read_job(struct reader *r, const char *p, bool ended)
+static void read_job(struct reader *r, const char *p, bool returned)
 {
     struct crontab_entry e = {.line = r->line, .env = mem_zero(r->env_count + 1, sizeof *e.env)};
     MEM_LOCAL char *delay = NULL;
     struct cron cron;
     struct err err;
+    int rc;
 
     e.expression = take_expression(&p);
     if (r->has_user) {
         e.user = mem_dup(p, strcspn(p, BLANKS));
         p = skip_blanks(p + strlen(e.user));
     }
-    if (cron_parse(e.expression, &cron, &err)) {
+    rc = cron_parse(e.expression, &cron, &err);
+    bool last_day = rc == 0 && cron.bits[CRON_DAY] >> CRON_LAST_DAY;
+    if (rc == ERR_DATA || (rc == 0 && (last_day || (!*p && r->has_user) || *p == '*')) ||
+        strlen(p) + returned > COMMAND_MAX)
+        note_ignored(r);
+    if (rc) {
         put_note(&e, CRONTAB_REFUSED, "%s", err.text);
     } else if (!*p) {
         put_note(&e, CRONTAB_REFUSED, "there is no %scommand", r->has_user ? "user, or no " : "");
@@ -307,7 +323,12 @@ static void read_job(struct reader *r, const char *p, bool ended)
         take_env(r, &e, &delay);
         split_input(&e, p);
         e.name = propose_name(r, e.command);
-        judge(&e, delay, ended);
+        judge(&e, delay);
+        if (last_day)
+            put_note(&e, CRONTAB_CHANGED, "cron does not know L");
+        if (returned)
+            put_note(&e, CRONTAB_CHANGED,
+                     "the carriage return at its end, which cron leaves in the command, is cut");
     }
     MEM_ROOM(r->tab->entries, r->tab->count, r->tab->cap);
     r->tab->entries[r->tab->count++] = e;
@@ -323,11 +344,14 @@ void crontab_read(const char *text, size_t len, bool has_user, struct crontab *r
         size_t size = (size_t)((newline ? newline : end) - p);
         MEM_LOCAL char *line = mem_dup(p, size);
         const char *start = skip_blanks(line);
+        bool returned = size && line[size - 1] == '\r';
         r.line++;
-        if (size && line[size - 1] == '\r')
+        if (returned)
             line[size - 1] = '\0';
+        if (*start != '#' && ((*start && !newline) || (!*start && returned)))
+            note_ignored(&r);
         if (*start && *start != '#' && !read_variable(&r, start))
-            read_job(&r, start, !!newline);
+            read_job(&r, start, returned);
         p += size + 1;
     }
     for (size_t i = 0; i < r.env_count; i++)

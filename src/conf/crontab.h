@@ -43,6 +43,7 @@ struct crontab_entry {
 struct crontab {
     struct crontab_entry *entries; /* in the order of the lines */
     size_t count, cap;
+    unsigned ignored; /* the line because of which Debian's cron ignores the whole file; 0: none */
 };
 
 /* has_user: each line names a user before its command. */

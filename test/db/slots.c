@@ -220,132 +220,6 @@ static void many_that_cannot_be_read_here_do_not_keep_it_from_others(void **stat
     assert_true(done.look_at != TASK_TIME_NONE);
 }
 
-static char zones_dir[] = "/tmp/dq-zones-XXXXXX";
-
-/* A directory of zones with one, Zone/One. */
-static void make_zones(const char *name, const char *zone)
-{
-    char command[512];
-
-    snprintf(command, sizeof command,
-             "cd %s && mkdir -p %s/Zone && cp /usr/share/zoneinfo/%s %s/Zone/One && echo '# version %s' >%s/tzdata.zi",
-             zones_dir, name, zone, name, name, name);
-    assert_int_equal(system(command), 0);
-}
-
-static void use_zones(const char *name)
-{
-    char path[512];
-
-    snprintf(path, sizeof path, "%s/%s", zones_dir, name);
-    setenv("TZDIR", path, 1);
-}
-
-static int zones_end(void **state)
-{
-    char command[512];
-
-    (void)state;
-    unsetenv("TZDIR");
-    snprintf(command, sizeof command, "rm -rf %s", zones_dir);
-    return system(command);
-}
-
-/* Noon is 04:00 by the older zones, 03:00 by the newer ones. */
-static void the_newest_time_zones_count(void **state)
-{
-    struct schedule s = {.name = (char[]){"noon"},
-                         .tag = (char[]){"t"},
-                         .expression = (char[]){"0 12 * * *"},
-                         .zone = (char[]){"Zone/One"},
-                         .from_at = TASK_TIME_NONE,
-                         .to_at = TASK_TIME_NONE};
-    struct schedule_change change = {.set = &s};
-    const struct event_act act = {.actor = "a", .verb = "schedule set"};
-    bool more;
-    size_t bad;
-    (void)state;
-    assert_non_null(mkdtemp(zones_dir));
-    make_zones("2020a", "Asia/Shanghai");
-    make_zones("2020b", "Asia/Tokyo");
-    use_zones("2020a");
-    ok(schedule_store_change(db, &change, 1, NULL, &act, &bad, &err));
-    one("dq_schedule WHERE HOUR(next_slot) = 4 AND zone_version = '2020a'");
-    ok(slot_store_renew(db, &more, &err));
-    one("dq_schedule WHERE version = 1");
-    /* only slots that are not reached move */
-    use_zones("2020b");
-    run(db, "UPDATE dq_schedule SET next_slot = UTC_TIMESTAMP(3)");
-    ok(slot_store_renew(db, &more, &err));
-    one("dq_schedule WHERE version = 1");
-    run(db, "UPDATE dq_schedule SET next_slot = UTC_TIMESTAMP(3) + INTERVAL 1 HOUR");
-    ok(slot_store_renew(db, &more, &err));
-    one("dq_schedule WHERE HOUR(next_slot) = 3 AND MINUTE(next_slot) = 0 AND zone_version = '2020b' AND version = 2");
-    /* a host with older ones leaves the slot to others for a while */
-    use_zones("2020a");
-    run(db, "UPDATE dq_schedule SET next_slot = UTC_TIMESTAMP(3)");
-    struct slot_store_done done = decide(db);
-    assert_int_equal(done.decided, 0);
-    assert_true(done.look_at > 0);
-    use_zones("2020b");
-    assert_int_equal(decide(db).decided, 1);
-    one("dq_schedule WHERE HOUR(next_slot) = 3 AND zone_version = '2020b'");
-    run(db, "UPDATE dq_schedule SET next_slot = UTC_TIMESTAMP(3) - INTERVAL 6 SECOND, overlap = 2");
-    use_zones("2020a");
-    assert_int_equal(decide(db).decided, 1);
-    one("dq_schedule WHERE HOUR(next_slot) = 4 AND zone_version = '2020a'");
-    schedule_store_change_done(&change, 1);
-}
-
-/* New time zones arrive half an hour before or after the slot of a day: it has one decision. */
-static void the_slot_of_the_day_of_new_time_zones_is_decided_once(void **state)
-{
-    static const struct {
-        const char *older, *newer, *ahead; /* of UTC, by the older ones */
-    } cases[] = {{"2020a", "2020b", "8"}, {"2020c", "2020d", "9"}};
-    const struct event_act act = {.actor = "a", .verb = "schedule set"};
-    bool more;
-    size_t bad;
-
-    (void)state;
-    strcpy(zones_dir + strlen(zones_dir) - 6, "XXXXXX");
-    assert_non_null(mkdtemp(zones_dir));
-    make_zones("2020a", "Asia/Shanghai");
-    make_zones("2020b", "Asia/Tokyo");
-    make_zones("2020c", "Asia/Tokyo");
-    make_zones("2020d", "Asia/Shanghai");
-    for (size_t i = 0; i < 2; i++) {
-        char expression[40];
-        int64_t later = number(db, "SELECT MINUTE(UTC_TIMESTAMP() + INTERVAL 30 MINUTE) * 100 +"
-                                   " HOUR(UTC_TIMESTAMP() + INTERVAL %s*60 %s 30 MINUTE)",
-                               cases[i].ahead, i ? "-" : "+");
-        struct schedule s = {.name = (char[]){"daily"},
-                             .tag = (char[]){"t"},
-                             .expression = expression,
-                             .zone = (char[]){"Zone/One"},
-                             .from_at = TASK_TIME_NONE,
-                             .to_at = TASK_TIME_NONE,
-                             .catch_up = SLOT_CATCH_UP_LATEST};
-        struct schedule_change change = {.set = &s};
-
-        snprintf(expression, sizeof expression, "%d %d * * *", (int)later / 100, (int)later % 100);
-        use_zones(cases[i].older);
-        run(db, "DELETE FROM dq_schedule");
-        ok(schedule_store_change(db, &change, 1, NULL, &act, &bad, &err));
-        schedule_store_change_done(&change, 1);
-        run(db, "UPDATE dq_schedule SET update_time = UTC_TIMESTAMP(3) - INTERVAL 1 DAY");
-        use_zones(cases[i].newer);
-        ok(slot_store_renew(db, &more, &err));
-        if (i == 0) { /* it is past by the newer ones */
-            assert_int_equal(decide(db).decided, 1);
-            one("dq_slot WHERE decision = 1");
-            one("dq_schedule WHERE next_slot > UTC_TIMESTAMP(3) + INTERVAL 23 HOUR");
-        } else { /* it was decided by the older ones */
-            one("dq_schedule WHERE next_slot > UTC_TIMESTAMP(3) + INTERVAL 24 HOUR");
-        }
-    }
-}
-
 static void a_locked_schedule_is_left_for_later(void **state)
 {
     struct db *other = harness_db();
@@ -481,7 +355,8 @@ static void a_run_that_begins_anew_during_a_harvest_stays_open(void **state)
     hourly("backfilled", "5 SECOND", "");
     hourly("stays", "5 SECOND", "");
     decide(db);
-    run(db, "UPDATE dq_slot SET decide_time = decide_time - INTERVAL IF(name = 'locked', 2, 1) SECOND");
+    run(db,
+        "UPDATE dq_slot SET decide_time = decide_time - INTERVAL IF(name = 'locked', 2, 1) SECOND");
     run(db, "UPDATE dq_task SET status = 2, live = NULL, finish_time = UTC_TIMESTAMP(3)");
     ref.id = (uint64_t)number(db, "SELECT id FROM dq_task WHERE task_key LIKE 'retried@%%'");
     int64_t slot_at = number(db, "SELECT TIMESTAMPDIFF(MICROSECOND, '1970-01-01', slot) DIV 1000"
@@ -491,7 +366,8 @@ static void a_run_that_begins_anew_during_a_harvest_stays_open(void **state)
     assert_int_equal(pthread_create(&thread, NULL, harvest, db), 0);
     while (!session_status(other, "= 'Innodb_row_lock_current_waits'"))
         usleep(5000);
-    run(other, "UPDATE dq_task SET status = 0, live = 1, finish_time = NULL WHERE id = %lld", (long long)ref.id);
+    run(other, "UPDATE dq_task SET status = 0, live = 1, finish_time = NULL WHERE id = %lld",
+        (long long)ref.id);
     ok(slot_record_reopen(other, &ref, 1, &err));
     ok(schedule_run_backfill(other, "backfilled", &slot_at, 1, 0, &act, &err));
     run(locker, "COMMIT");
@@ -499,7 +375,8 @@ static void a_run_that_begins_anew_during_a_harvest_stays_open(void **state)
     one("dq_slot WHERE name = 'retried' AND is_open = 1");
     one("dq_slot WHERE name = 'backfilled' AND is_open = 1 AND decision = 6");
     one("dq_slot WHERE name = 'stays' AND is_open IS NULL AND result = 2");
-    run(db, "UPDATE dq_task SET status = 1, live = NULL, finish_time = UTC_TIMESTAMP(3) WHERE status = 0");
+    run(db,
+        "UPDATE dq_task SET status = 1, live = NULL, finish_time = UTC_TIMESTAMP(3) WHERE status = 0");
     harvest(db);
     one("dq_slot WHERE name = 'retried' AND is_open IS NULL AND result = 1");
     one("dq_slot WHERE name = 'backfilled' AND is_open IS NULL AND result = 1");
@@ -555,8 +432,9 @@ static void schedules_that_move_differently_are_decided_together(void **state)
     assert_int_equal(decide(db).decided, 60);
     one("(SELECT SUM(version) = 60 AND COUNT(DISTINCT next_slot) > 16 AND MIN(next_slot) > UTC_TIMESTAMP(3)"
         " AS fine FROM dq_schedule) d WHERE fine");
-    assert_int_equal(number(db, "SELECT COUNT(*) FROM dq_slot s JOIN dq_schedule c ON c.name = s.name"
-                                " AND c.last_slot = s.slot AND c.zone_version != ''"),
+    assert_int_equal(number(db,
+                            "SELECT COUNT(*) FROM dq_slot s JOIN dq_schedule c ON c.name = s.name"
+                            " AND c.last_slot = s.slot AND c.zone_version != ''"),
                      60);
 }
 
@@ -571,9 +449,6 @@ int main(void)
         cmocka_unit_test_setup(a_task_that_is_refused_costs_its_own_slot, harness_setup),
         cmocka_unit_test_setup(many_that_cannot_be_read_here_do_not_keep_it_from_others,
                                harness_setup),
-        cmocka_unit_test_setup_teardown(the_newest_time_zones_count, harness_setup, zones_end),
-        cmocka_unit_test_setup_teardown(the_slot_of_the_day_of_new_time_zones_is_decided_once,
-                                        harness_setup, zones_end),
         cmocka_unit_test_setup(a_locked_schedule_is_left_for_later, harness_setup),
         cmocka_unit_test_setup(schedules_that_move_differently_are_decided_together, harness_setup),
         cmocka_unit_test_setup(a_timetable_that_cannot_be_read_does_not_keep_others, harness_setup),

@@ -63,7 +63,15 @@ static void check(const struct test_case *c)
     }
     for (size_t i = c->count; i < tab.count; i++)
         print_error("=> %s\n", describe(&tab.entries[i]));
-    assert_int_equal(tab.count, c->count);
+    if (tab.ignored) {
+        char *got = mem_printf("ignored because of line %u", tab.ignored);
+        if (tab.count + 1 != c->count)
+            print_error("=> %s\n", got);
+        else
+            assert_string_equal(got, c->expected[tab.count]);
+        free(got);
+    }
+    assert_int_equal(tab.count + !!tab.ignored, c->count);
     crontab_done(&tab);
 }
 

@@ -204,6 +204,11 @@ static int read_crontab(struct import *im, const char *path, struct err *err)
     crontab_read(text.data ? text.data : "", text.len, has_user, &tab);
     for (size_t i = 0; i < tab.count; i++)
         take_entry(im, path, &tab.entries[i]);
+    if (tab.ignored)
+        cmd_note(
+            im->c,
+            "%s:%u: because of this line, Debian's cron ignores the whole file: none of its jobs has run",
+            path, tab.ignored);
     crontab_done(&tab);
     return 0;
 }

@@ -26,7 +26,8 @@
 /* So long a slot that was computed with newer time zones than those of this host is left to the
  * dqds that have these: they compute the next one, too. */
 #define OLDER_MS 5000
-/* As far new rules move the slots of a zone: what is more is no change of the clock (timetable.h) */
+/* As far new rules move the slots of a zone: what is more is no change of the clock (timetable.h)
+ */
 #define RULES_MS (3 * WHEN_HOUR)
 
 /* A schedule whose slot is due, its last run, and what is to be done. */
