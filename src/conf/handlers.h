@@ -26,9 +26,6 @@ struct handler_recycle {
     int64_t idle_ms; /* default 5 min; then it ends without being replaced */
 };
 
-/* How dqd writes down what becomes of those processes: busy, idle, MB, replaced. */
-#define HANDLERS_KEPT "%d busy, %d idle, %d MB, %d replaced"
-
 /* When to stop starting tasks of a limit, because too many fail. */
 struct handler_breaker {
     int failures;      /* so many within this time, and at least half of all; 0: never */

@@ -13,9 +13,10 @@
 
 #include <stdio.h>
 
-void metrics_init(struct metrics *m, const struct context *ctx, const struct minute *minute)
+void metrics_init(struct metrics *m, const struct context *ctx, const struct minute *minute,
+                  const struct served *served)
 {
-    *m = (struct metrics){.ctx = ctx, .minute = minute};
+    *m = (struct metrics){.ctx = ctx, .minute = minute, .served = served};
 }
 
 static void put_tags(struct buf *b, const struct minute *minute)
@@ -44,6 +45,35 @@ static void put_tags(struct buf *b, const struct minute *minute)
     for (size_t i = 0; i < minute->count; i++)
         prom_seconds(b, "dq_dqd_run_seconds_total", (int64_t)minute->tags[i].total.run_sum_ms,
                      "tag", minute->tags[i].name, NULL);
+}
+
+/* Processes that stay. */
+static void put_kept(struct buf *b, const struct served *s)
+{
+    enum { BUSY, IDLE, MEMORY, REPLACED, KINDS };
+    static const struct {
+        const char *name, *type, *help;
+    } kinds[KINDS] = {
+        {"dq_dqd_kept_busy", "gauge", "Kept processes that work on a task."},
+        {"dq_dqd_kept_idle", "gauge", "Kept processes that wait for one."},
+        {"dq_dqd_kept_memory_bytes", "gauge", "Memory of kept processes and their sessions."},
+        {"dq_dqd_kept_replaced_total", "counter", "Kept processes that were replaced, and why."},
+    };
+
+    for (int kind = 0; s->kept_count && kind < KINDS; kind++) {
+        prom_metric(b, kinds[kind].name, kinds[kind].type, kinds[kind].help);
+        for (size_t i = 0; i < s->kept_count; i++) {
+            const struct message_kept *m = &s->kept[i].told;
+            const uint64_t values[] = {m->busy, m->idle, m->memory};
+            const char *handler = tags_table(s->tags)->handlers->items[i].name;
+
+            for (int why = 0; s->kept[i].text && kind == REPLACED && why < MESSAGE_KEPT_WHYS; why++)
+                prom_u64(b, kinds[kind].name, m->replaced[why], "handler", handler, "reason",
+                         message_kept_whys[why], NULL);
+            if (s->kept[i].text && kind != REPLACED)
+                prom_u64(b, kinds[kind].name, values[kind], "handler", handler, NULL);
+        }
+    }
 }
 
 static void put_histogram(struct buf *b, const char *name, const char *help, const uint64_t *steps,
@@ -95,6 +125,7 @@ void metrics_write(struct metrics *m, uint32_t running)
     prom_u64(&b, "dq_dqd_slots_used", running, NULL);
     put_tags(&b, m->minute);
     put_histograms(&b, m->minute);
+    put_kept(&b, m->served);
     failed = replace_file(path, b.data, b.len, false, &err) < 0;
     if (failed && !m->failed)
         log_event(LOG_WARN, "metrics_file cannot be written; dqd goes on without", "error=%s",

@@ -7,6 +7,7 @@
 
 #include "poller/context.h"
 #include "poller/minute.h"
+#include "poller/served.h"
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -14,10 +15,12 @@
 struct metrics {
     const struct context *ctx;
     const struct minute *minute;
+    const struct served *served;
     bool failed; /* the last time; that was logged */
 };
 
-void metrics_init(struct metrics *m, const struct context *ctx, const struct minute *minute);
+void metrics_init(struct metrics *m, const struct context *ctx, const struct minute *minute,
+                  const struct served *served);
 /* After a heartbeat: replaces the file, if one is configured. running: handlers. A failure is
  * logged once. Asks no database. */
 void metrics_write(struct metrics *m, uint32_t running);

@@ -245,7 +245,7 @@ static void take_reports(struct poller *p)
             follow_take(&d->follow, m.number, &m.chunk);
             break;
         case MESSAGE_KEPT:
-            served_kept(&d->served, m.kept.handler, m.kept.text);
+            served_kept(&d->served, &m.kept);
             break;
         case MESSAGE_PONG:
             watch_answered(&p->watch, m.pong.n);

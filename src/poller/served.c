@@ -30,19 +30,33 @@ void served_init(struct served *s, const struct context *ctx, struct tag_set *ta
     *s = (struct served){.ctx = ctx, .tags = tags};
 }
 
-void served_kept(struct served *s, uint32_t handler, const char *text)
+void served_kept(struct served *s, const struct message_kept *m)
 {
-    for (; s->kept_count <= handler; s->kept[s->kept_count++] = NULL)
+    struct served_kept *k;
+    uint32_t replaced = 0;
+    char *text;
+
+    if (m->handler >= tags_table(s->tags)->handlers->count)
+        return;
+    for (; s->kept_count <= m->handler;
+         s->kept[s->kept_count++] = (struct served_kept){.text = NULL})
         MEM_ROOM(s->kept, s->kept_count, s->kept_cap);
-    s->tags->rests_changed |= !s->kept[handler] || strcmp(s->kept[handler], text) != 0;
-    free(s->kept[handler]);
-    s->kept[handler] = mem_strdup(text);
+    k = &s->kept[m->handler];
+    for (int why = 0; why < MESSAGE_KEPT_WHYS; why++)
+        replaced += m->replaced[why];
+    text = mem_printf("%u busy, %u idle, %" PRIu64 " MB, %u replaced%s%s", m->busy, m->idle,
+                      m->memory >> 20, replaced, m->last ? ", last for: " : "",
+                      m->last ? m->last : "");
+    s->tags->rests_changed |= !k->text || strcmp(k->text, text) != 0;
+    free(k->text);
+    *k = (struct served_kept){*m, text};
+    k->told.last = NULL;
 }
 
 static void forget_kept(struct served *s)
 {
     while (s->kept_count)
-        free(s->kept[--s->kept_count]);
+        free(s->kept[--s->kept_count].text);
 }
 
 void served_handlers_changed(struct served *s)
@@ -168,11 +182,11 @@ static int put_rests(struct served *s, struct err *err)
     for (size_t at = 0; count < RESTS_MOST && (t = tags_each(s->tags, &at));)
         count += rest_of(t, now_us, &rests[count]);
     for (size_t i = 0; i < MIN(s->kept_count, all->count) && count < RESTS_MOST; i++)
-        if (s->kept[i] && !rests_already(rests, count, all->items[i].name))
+        if (s->kept[i].text && !rests_already(rests, count, all->items[i].name))
             rests[count++] = (struct handler_rest){.tag = all->items[i].name,
                                                    .reason = HANDLER_KEPT,
                                                    .for_ms = LASTING_MS,
-                                                   .error = mem_strdup(s->kept[i])};
+                                                   .error = mem_strdup(s->kept[i].text)};
     int rc = handler_store_put_rests(s->ctx->db, &s->ctx->owner, rests, count, err);
     for (size_t i = 0; i < count; i++)
         free(rests[i].error);

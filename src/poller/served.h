@@ -8,26 +8,33 @@
 #include "base/err.h"
 #include "poller/context.h"
 #include "poller/tags.h"
+#include "runner/link.h"
 
 #include <stdbool.h>
 #include <stdint.h>
 
+/* What becomes of a handler's processes that stay. */
+struct served_kept {
+    struct message_kept told; /* without the text */
+    char *text;               /* NULL: nothing */
+};
+
 struct served {
     const struct context *ctx;
     struct tag_set *tags;
-    int64_t look_us;  /* when to see whether the handlers are there; 0: now */
-    int64_t rests_us; /* no rests are written before */
-    bool clean;       /* at the end, look for what nobody refers to any more */
-    bool leftover;    /* the handlers of before a reload are recorded, too */
-    int64_t retry_us; /* after a failure: nothing before */
-    bool refused;     /* the server refuses; that was logged */
-    char **kept;      /* of each handler; NULL: nothing */
+    int64_t look_us;          /* when to see whether the handlers are there; 0: now */
+    int64_t rests_us;         /* no rests are written before */
+    bool clean;               /* at the end, look for what nobody refers to any more */
+    bool leftover;            /* the handlers of before a reload are recorded, too */
+    int64_t retry_us;         /* after a failure: nothing before */
+    bool refused;             /* the server refuses; that was logged */
+    struct served_kept *kept; /* of each handler */
     size_t kept_count, kept_cap;
 };
 
 void served_init(struct served *s, const struct context *ctx, struct tag_set *tags);
 /* Records what becomes of processes that stay. */
-void served_kept(struct served *s, uint32_t handler, const char *text);
+void served_kept(struct served *s, const struct message_kept *m);
 /* The handlers were replaced: records the new ones. */
 void served_handlers_changed(struct served *s);
 

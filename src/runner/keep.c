@@ -158,18 +158,20 @@ static void fault_closed(struct process *p, const char *text)
     fault(p, CLOSED_MS, text);
 }
 
-static void note_replaced(struct plan *plan, const char *why)
+static void note_replaced(struct plan *plan, enum message_kept_why why, const char *text)
 {
-    plan->kept.replaced++;
-    free(plan->kept.last);
-    plan->kept.last = mem_strdup(why);
+    struct message_kept *m = &plan->kept.tell;
+
+    m->replaced[why]++;
+    free((char *)m->last);
+    m->last = mem_strdup(text);
 }
 
-/* why NULL: it is not needed any more. */
-static void retire(struct process *p, int64_t now, const char *why)
+/* why: MESSAGE_KEPT_WHYS: it is not needed any more. */
+static void retire(struct process *p, int64_t now, enum message_kept_why why)
 {
-    if (why)
-        note_replaced(p->launch.plan, why);
+    if (why < MESSAGE_KEPT_WHYS)
+        note_replaced(p->launch.plan, why, message_kept_whys[why]);
     keep_leave(p);
     p->launch.plan->kept.retired++;
     close(p->streams[PROCESS_IN].fd);
@@ -178,31 +180,31 @@ static void retire(struct process *p, int64_t now, const char *why)
     p->until_why = PROCESS_RETIRED;
 }
 
-/* Why it is; NULL: it is not. One that has done nothing is not weighed: the next one would be as
- * large. */
-static const char *is_used_up(struct process *p, int64_t now)
+/* Why it is; MESSAGE_KEPT_WHYS: it is not. One that has done nothing is not weighed: the next one
+ * would be as large. */
+static enum message_kept_why is_used_up(struct process *p, int64_t now)
 {
     const struct handler_recycle *r = &p->launch.plan->handler->recycle;
     int64_t *weigh_at = &p->launch.plan->kept.weigh_at;
 
     if (p->kept.done >= r->tasks)
-        return "tasks";
+        return MESSAGE_KEPT_TASKS;
     if (now >= p->kept.age_at)
-        return "age";
+        return MESSAGE_KEPT_AGE;
     if (!r->memory || !p->kept.done || now < *weigh_at)
-        return NULL;
+        return MESSAGE_KEPT_WHYS;
     *weigh_at = now + WEIGH_MS;
-    return session_memory(p->pid) > r->memory ? "memory" : NULL;
+    return session_memory(p->pid) > r->memory ? MESSAGE_KEPT_MEMORY : MESSAGE_KEPT_WHYS;
 }
 
 static void be_idle(struct process *p, int64_t now)
 {
     struct plan_kept *k = &p->launch.plan->kept;
-    const char *why;
+    enum message_kept_why why;
 
     if (p->kept.left || p->stop != PROCESS_RUNS)
         return;
-    if ((why = is_used_up(p, now))) {
+    if ((why = is_used_up(p, now)) < MESSAGE_KEPT_WHYS) {
         retire(p, now, why);
         return;
     }
@@ -225,7 +227,7 @@ void keep_done(struct process *p, int64_t now)
 void keep_watch(struct process *p, int64_t now)
 {
     if (p->kept.idle && now >= p->until_at)
-        retire(p, now, now >= p->kept.age_at ? "age" : NULL);
+        retire(p, now, now >= p->kept.age_at ? MESSAGE_KEPT_AGE : MESSAGE_KEPT_WHYS);
 }
 
 static void become_ready(struct process *p)
@@ -249,7 +251,7 @@ struct process *keep_take(struct plan *plan, int64_t now)
                      plan->handler->name, NULL,
                      "handler=%s pid=%d error=\"a file of restart_on has changed since its start\"",
                      log_quote(plan->handler->name), (int)p->pid);
-        retire(p, now, "restart_on");
+        retire(p, now, MESSAGE_KEPT_RESTART_ON);
     }
     return p;
 }
@@ -436,7 +438,7 @@ void keep_ended(struct process *p, int status)
                 : p->job && p->job->open ? " before it answered"
                                          : "",
                 &e);
-    note_replaced(plan, e.text);
+    note_replaced(plan, MESSAGE_KEPT_ENDED, e.text);
     if (!p->kept.ready || (!p->kept.done && ++plan->kept.ends == ENDS_MOST))
         keep_refuse(plan, e.text);
     if (!p->job || (p->job->open && keep_unread(p)))
@@ -457,23 +459,20 @@ bool keep_tell(struct table *t, const struct jobs *jobs, struct proto_out *out)
     for (size_t i = 0; i < t->handlers->count; i++) {
         const struct plan *plan = &t->plans[i];
         const struct plan_kept *k = &plan->kept;
-        BUF_LOCAL struct buf text = BUF_INIT;
-        int busy = 0, idle = 0;
-        int64_t memory = 0;
+        struct message m = {.type = MESSAGE_KEPT, .kept = k->tell};
 
-        if (!k->live && !k->replaced)
+        if (!k->live && !k->tell.last)
             continue;
+        m.kept.handler = (uint32_t)i;
         for (size_t n = 0; n < jobs->running_count; n++) {
             const struct process *p = jobs->running[n];
             if (p->launch.plan != plan || !p->pid)
                 continue;
-            busy += !!p->job;
-            idle += p->kept.idle;
-            memory += session_memory(p->pid);
+            m.kept.busy += !!p->job;
+            m.kept.idle += p->kept.idle;
+            m.kept.memory += (uint64_t)session_memory(p->pid);
         }
-        buf_printf(&text, HANDLERS_KEPT "%s%s", busy, idle, (int)(memory >> 20), k->replaced,
-                   k->last ? ", last for: " : "", k->last ? k->last : "");
-        message_put(out, &(struct message){.type = MESSAGE_KEPT, .kept = {(uint32_t)i, text.data}});
+        message_put(out, &m);
         live |= k->live != 0;
     }
     return live;

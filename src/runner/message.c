@@ -201,12 +201,18 @@ static void code_reloaded(struct codec *c, struct message_reloaded *m)
     code_text(c, &m->error, ERROR_MAX);
 }
 
+const char *const message_kept_whys[MESSAGE_KEPT_WHYS] = {"tasks", "age", "memory", "restart_on",
+                                                          "ended"};
+
 static void code_kept(struct codec *c, struct message_kept *m)
 {
     code_u32(c, &m->handler);
-    code_text(c, &m->text, ERROR_MAX);
-    if (!m->text)
-        c->in->bad = true;
+    code_u32(c, &m->busy);
+    code_u32(c, &m->idle);
+    code_u64(c, &m->memory);
+    for (int why = 0; why < MESSAGE_KEPT_WHYS; why++)
+        code_u32(c, &m->replaced[why]);
+    code_text(c, &m->last, ERROR_MAX);
 }
 
 /* ---- all of them */

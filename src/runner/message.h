@@ -54,7 +54,7 @@ struct message_job {
     int64_t start_us; /* not before; 0: at once */
     /* not after, unless VOUCH extends it: the task may have been cancelled */
     int64_t vouched_us;
-    int64_t late_us; /* a rate has reserved its start, and later it is none; 0: it has not */
+    int64_t late_us;     /* a rate has reserved its start, and later it is none; 0: it has not */
     int64_t deadline_at; /* killed before this unless renewed */
     const void *input;   /* the body, or JSON lines */
     size_t input_size;
@@ -177,10 +177,25 @@ struct message_pong {
     uint64_t n; /* that of the PING */
 };
 
+/* Why a process that stays was replaced: a limit of `recycle`, restart_on, or it ended by itself,
+ * was killed or at fault. */
+enum message_kept_why {
+    MESSAGE_KEPT_TASKS,
+    MESSAGE_KEPT_AGE,
+    MESSAGE_KEPT_MEMORY,
+    MESSAGE_KEPT_RESTART_ON,
+    MESSAGE_KEPT_ENDED,
+    MESSAGE_KEPT_WHYS
+};
+extern const char *const message_kept_whys[MESSAGE_KEPT_WHYS];
+
 /* What becomes of the processes of a handler that stay. */
 struct message_kept {
     uint32_t handler; /* of the table that is in use */
-    const char *text; /* HANDLERS_KEPT, and why one was replaced last; not NULL */
+    uint32_t busy, idle;
+    uint64_t memory; /* bytes */
+    uint32_t replaced[MESSAGE_KEPT_WHYS];
+    const char *last; /* why one was replaced last; NULL: none was */
 };
 
 struct message {

@@ -240,7 +240,7 @@ void table_free(struct table *t)
     for (size_t i = 0; i < t->handlers->count; i++) {
         free(t->plans[i].words);
         free(t->plans[i].kept.why);
-        free(t->plans[i].kept.last);
+        free((char *)t->plans[i].kept.tell.last);
         setup_free(t->plans[i].setup);
     }
     free(t->plans);

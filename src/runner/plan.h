@@ -11,6 +11,7 @@
 #include "conf/handlers.h"
 #include "runner/child.h"
 #include "runner/contract.h"
+#include "runner/message.h"
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -30,15 +31,14 @@ struct process;
 /* The processes of a handler that stay: see keep.h. */
 struct plan_kept {
     struct process *idle;
-    int live;         /* those that are not retired, starting ones too */
-    int starting;     /* not ready yet */
-    int waiting;      /* jobs of all tags, not processes */
-    int retired;      /* they have got the end of file, and are still there */
-    int ends;         /* in a row, of processes that have answered nothing */
-    int64_t weigh_at; /* not before */
-    int replaced;
-    char *last; /* why it was; NULL: none was */
-    char *why;  /* jobs cannot be started now: the reason; NULL: they can */
+    int live;                 /* those that are not retired, starting ones too */
+    int starting;             /* not ready yet */
+    int waiting;              /* jobs of all tags, not processes */
+    int retired;              /* they have got the end of file, and are still there */
+    int ends;                 /* in a row, of processes that have answered nothing */
+    int64_t weigh_at;         /* not before */
+    struct message_kept tell; /* how many were replaced, and why the last one: heap memory */
+    char *why;                /* jobs cannot be started now: the reason; NULL: they can */
     int64_t why_at;
 };
 

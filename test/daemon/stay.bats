@@ -134,9 +134,22 @@ handlers:
       done
 END
     kept() { dq pollers -v -o json | grep -q "\"kept\":\"$1"; }
-    dqd_start --resident
+    own_ini "s|^\[dqd\]|&\nheartbeat = 100ms\nmetrics_file = $BATS_TEST_TMPDIR/dq.prom|"
+    written() { grep -qx "$1" "$BATS_TEST_TMPDIR/dq.prom"; }
+    dqd_start --resident --config "$BATS_TEST_TMPDIR/own.ini"
     dq add tt
     wait_until kept '0 busy, 1 idle, [0-9]* MB, 0 replaced\"'
+    wait_until written 'dq_dqd_kept_idle{handler="t\*"} 1'
+    written 'dq_dqd_kept_busy{handler="t\*"} 0'
+    written 'dq_dqd_kept_memory_bytes{handler="t\*"} [1-9][0-9]*'
     dq add tt die
     wait_until kept '0 busy, 0 idle, 0 MB, 1 replaced, last for: exit status 3 before it answered: no memory'
+    wait_until written 'dq_dqd_kept_replaced_total{handler="t\*",reason="ended"} 1'
+    written 'dq_dqd_kept_replaced_total{handler="t\*",reason="memory"} 0'
+    promtool check metrics <"$BATS_TEST_TMPDIR/dq.prom"
+    for name in $(sed -n 's/^# TYPE \(dq_dqd_kept[a-z_]*\) .*/\1/p' "$BATS_TEST_TMPDIR/dq.prom"); do
+        grep -qF "$name" "$DQ_TOP/doc/dqd.8"
+    done
+    run dq doctor
+    [[ $output == *'processes that t* keeps: 0 busy, 0 idle, 0 MB, 1 replaced, last for: exit'* ]]
 }

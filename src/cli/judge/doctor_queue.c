@@ -277,7 +277,7 @@ int doctor_queue_starts(struct doctor *d, struct doctor_finding *f, struct err *
     LOCAL_BY(fleet_done) struct fleet fleet = {0};
     char left[WHEN_TEXT_SIZE];
     const struct handler_rest *said[TAGS_NAMED] = {NULL};
-    size_t named = 0, silent = 0, count;
+    size_t kept = 0, named = 0, silent = 0, count;
 
     if (fleet_load(d->c->db, &fleet, err) < 0)
         return err->code;
@@ -291,6 +291,8 @@ int doctor_queue_starts(struct doctor *d, struct doctor_finding *f, struct err *
                     silent);
     for (size_t i = 0; i < fleet.rest_count; i++) {
         const struct handler_rest *rest = &fleet.rests[i];
+        if (rest->reason == HANDLER_KEPT && kept++ < TAGS_NAMED)
+            doctor_find(f, DOCTOR_OK, "processes that %s keeps: %s", rest->tag, rest->error);
         for (size_t k = 0; k < fleet.count && named < TAGS_NAMED; k++) {
             const struct poller_info *dqd = &fleet.dqds[k];
             if (!dqd->alive || fleet_rest(&fleet, dqd, rest->tag) != rest ||
