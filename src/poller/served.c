@@ -44,7 +44,7 @@ void served_kept(struct served *s, const struct message_kept *m)
     k = &s->kept[m->handler];
     for (int why = 0; why < MESSAGE_KEPT_WHYS; why++)
         replaced += m->replaced[why];
-    text = mem_printf("%u busy, %u idle, %" PRIu64 " MB, %u replaced%s%s", m->busy, m->idle,
+    text = mem_printf(HANDLER_KEPT_TEXT ", %" PRIu64 " MB, %u replaced%s%s", m->busy, m->idle,
                       m->memory >> 20, replaced, m->last ? ", last for: " : "",
                       m->last ? m->last : "");
     s->tags->rests_changed |= !k->text || strcmp(k->text, text) != 0;

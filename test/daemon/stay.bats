@@ -2,7 +2,9 @@
 # Processes that stay, with a server. runner_keep has every form of their ends.
 
 load ../lib/sandbox
+load ../lib/screen
 setup() { sandbox_clear; cd "$BATS_TEST_TMPDIR"; }
+teardown() { screen_end; dqd_reap; }
 
 refused() { # YAML MESSAGE
     printf 'handlers:\n  t:\n    run: x\n%b' "$1" | write_handlers
@@ -140,6 +142,9 @@ END
     dq add tt
     wait_until kept '0 busy, 1 idle, [0-9]* MB, 0 replaced\"'
     wait_until written 'dq_dqd_kept_idle{handler="t\*"} 1'
+    screen_start 120 24 "LC_ALL=C.UTF-8 '$DQ_BIN/dq' top"
+    sees '^dqd 1 of 1 alive   handlers 0 of [0-9]*   kept 1, 1 idle   failed 0'
+    screen_end
     written 'dq_dqd_kept_busy{handler="t\*"} 0'
     written 'dq_dqd_kept_memory_bytes{handler="t\*"} [1-9][0-9]*'
     dq add tt die

@@ -54,6 +54,10 @@ static void lines_are_as_in_the_manual(void **state)
     starts(
         &b,
         "dqd 2 of 2 alive   handlers 36 of 64   failed 0   done/s 212         ██   failed/s 9.0 ");
+    d.kept = 5;
+    d.kept_idle = 3;
+    top_view_summary(&b, &d, 120);
+    starts(&b, "dqd 2 of 2 alive   handlers 36 of 64   kept 5, 3 idle   failed 0   done/s 212 ");
     d.tags[0].took_p50_ms = 2000;
     d.tags[0].took_p95_ms = 61500;
     d.tags[1].took_p50_ms = d.tags[1].took_p95_ms = -1;

@@ -10,6 +10,7 @@
 #include "store/db/db_session.h"
 #include "store/fleet/schedule_row.h"
 
+#include <stdio.h>
 #include <string.h>
 #include <sys/param.h>
 
@@ -44,6 +45,20 @@ static void put_rates(const struct stats_tag *t, double *ret_done, double *ret_f
         counts_add(&sum, &t->steps[i]);
     *ret_done = stats_per_second(sum.done, elapsed_ms);
     *ret_failed = stats_per_second(sum.failed + sum.retried, elapsed_ms);
+}
+
+static void put_kept(struct top_data *d, const struct fleet *f)
+{
+    unsigned busy, idle;
+
+    for (size_t i = 0; i < f->rest_count; i++) {
+        const struct handler_rest *r = &f->rests[i];
+        if (r->reason != HANDLER_KEPT || r->for_ms <= 0 ||
+            sscanf(r->error, HANDLER_KEPT_TEXT, &busy, &idle) != 2)
+            continue;
+        d->kept += busy + idle;
+        d->kept_idle += idle;
+    }
 }
 
 static void put_steps(struct top_data *d, const struct stats_tag *t)
@@ -189,6 +204,7 @@ int top_load(struct cmd_context *c, const char *tag_glob, struct top_data *ret, 
     d.silent = fleet.silent;
     d.running = fleet.running;
     d.slots = fleet.slots;
+    put_kept(&d, &fleet);
     if (rc == 0 && fleet.count) {
         fleet_put_last(&last, &fleet);
         l.last_dqd = last.data;

@@ -142,8 +142,11 @@ void top_view_summary(struct buf *b, const struct top_data *d, unsigned width)
     buf_printf(&line, "dqd %zu of %zu alive", d->alive, d->dqds);
     if (d->quiet)
         buf_printf(&line, ", %zu quiet", d->quiet);
-    buf_printf(&line, "   handlers %" PRIu64 " of %" PRIu64 "   failed %s%" PRIu64 "   done/s %s ",
-               d->running, d->slots, d->failed_sampled ? "~" : "", d->failed_tasks, done);
+    buf_printf(&line, "   handlers %" PRIu64 " of %" PRIu64, d->running, d->slots);
+    if (d->kept)
+        buf_printf(&line, "   kept %u, %u idle", d->kept, d->kept_idle);
+    buf_printf(&line, "   failed %s%" PRIu64 "   done/s %s ", d->failed_sampled ? "~" : "",
+               d->failed_tasks, done);
     spark_line(&line, d->done_steps, TOP_VIEW_STEPS);
     buf_printf(&line, "   failed/s %s ", failed);
     spark_line(&line, d->failed_steps, TOP_VIEW_STEPS);

@@ -27,8 +27,9 @@ struct top_tag {
 struct top_data {
     size_t alive, dqds, quiet, silent; /* as in struct fleet */
     uint64_t running, slots, failed_tasks;
-    bool failed_sampled; /* an estimate */
-    double done, failed; /* a second */
+    unsigned kept, kept_idle; /* processes that stay, as their dqds have last said */
+    bool failed_sampled;      /* an estimate */
+    double done, failed;      /* a second */
     uint64_t done_steps[TOP_VIEW_STEPS], failed_steps[TOP_VIEW_STEPS];
     struct top_tag *tags;
     size_t count;

@@ -50,6 +50,8 @@ enum handler_reason {
     HANDLER_SLOW,    /* changing one of its tasks takes long */
     HANDLER_KEPT     /* it does: what becomes of the processes of a handler (`tag`) that stay */
 };
+/* How the error of a HANDLER_KEPT begins. */
+#define HANDLER_KEPT_TEXT "%u busy, %u idle"
 struct handler_rest {
     int reason;                           /* enum handler_reason */
     unsigned char token[TASK_TOKEN_SIZE]; /* of the dqd; for handler_store_put_rests unused */
