@@ -53,7 +53,7 @@ refused()
 }
 
 @test 'bad input is one clear line, and nothing is written' {
-    refused 64 'when? Give --cron, --every or --gap' set a t
+    refused 64 'a schedule needs --cron, --every or --gap' set a t
     refused 64 'cron and --every cannot be combined' set a t --cron @daily --every 1h
     refused 64 'zone and --every cannot be combined' set a t --every 1h --zone UTC
     refused 65 'did you mean Europe/Berlin' set a t --cron @daily --zone Europe/Berln

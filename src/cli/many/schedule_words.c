@@ -30,15 +30,18 @@ static int check_name(const char *name, struct err *err)
     int rc = task_check_tag(name, strlen(name), err);
     if (rc < 0)
         return err_prefix(err, "the name");
-    return strchr(name, '@') ? err_set(err, ERR_DATA, "the name \"%s\" has an @", name) : 0;
+    return strchr(name, '@')
+               ? err_set(err, ERR_DATA, "the name \"%s\" has an @: keys of tasks are NAME@SLOT",
+                         name)
+               : 0;
 }
 
 static int check_values(const struct schedule_values *v, struct err *err)
 {
     if (!v->cron && !v->every && !v->gap)
-        return err_set(err, ERR_USAGE, "when? Give --cron, --every or --gap");
+        return err_set(err, ERR_USAGE, "a schedule needs --cron, --every or --gap");
     if (v->within_ms > WITHIN_MAX)
-        return err_set(err, ERR_USAGE, "--within: at most a year");
+        return err_set(err, ERR_USAGE, "--within is at most a year");
     if (v->within_ms >= 0 && v->catch_up == SLOT_CATCH_UP_SKIP)
         return err_set(err, ERR_USAGE, "--within and --catch-up skip cannot be combined");
     return 0;

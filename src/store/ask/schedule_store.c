@@ -161,7 +161,7 @@ static int change_one(struct db *db, struct schedule_change *c, const char *acto
         return rc;
     c->existed = rc > 0;
     if (c->set && c->existed && c->only_new)
-        rc = err_set(err, ERR_DUPLICATE, "it exists already");
+        rc = err_set(err, ERR_DUPLICATE, "it exists already; without --new, it is changed");
     else
         rc = c->set ? set_one(db, c, actor, now_at, err) : delete_one(db, c, err);
     if (rc == ERR_DUPLICATE && !c->only_new) /* another session has just added it */
