@@ -55,6 +55,13 @@ fill()
     shows dqd "$raw"
     shows "$DQ_TOP/test/lib/terminal" 200 "$DQ_BIN/dq" --no-pager --color never logs "$failed"
     shows "$DQ_TOP/test/lib/terminal" 200 "$DQ_BIN/dq" rehearse "$id"
+    sql "INSERT INTO dq_limit (name, running, reason) VALUES ('export', 1, $text)"
+    sql "INSERT INTO dq_schedule (name, tag, message_body, kind, expression, create_time, update_time, actor)
+         VALUES ('export', 'x', X'$hex', 1, '1h', $now, $now, '')"
+    dq -q limit plain --running 1 --reason 'a\b'
+    shows "$DQ_TOP/test/lib/terminal" 200 "$DQ_BIN/dq" limit --export
+    shows "$DQ_TOP/test/lib/terminal" 200 "$DQ_BIN/dq" schedule export
+    grep -qF "limit plain --clear --running 1 --reason 'a\b'" shown # to be copied
     python3 - <<'END'
 import re
 shown = open("shown", "rb").read().decode().replace("\r\n", "\n")

@@ -3,7 +3,6 @@
  */
 #include "cli/show/inert.h"
 
-#include "base/buf.h"
 #include "base/text.h"
 #include "cli/show/out.h"
 
@@ -23,13 +22,26 @@ static size_t unfinished(const char *p, size_t len)
     return 0;
 }
 
-static void put_lines(struct buf *b, const char *p, size_t len)
+static size_t backslashes(const char *p, size_t len)
+{
+    size_t n = 0;
+
+    while (len--)
+        n += *p++ == '\\';
+    return n;
+}
+
+static void put_lines(struct buf *b, const char *p, size_t len, bool commands)
 {
     while (len) {
         const char *end = memchr(p, '\n', len);
-        size_t n = end ? (size_t)(end - p) : len;
+        size_t n = end ? (size_t)(end - p) : len, begin = b->len;
 
         text_escape(b, p, n, 0);
+        if (commands && b->len - begin == n + backslashes(p, n)) {
+            b->len = begin;
+            buf_add(b, p, n);
+        }
         if (end)
             buf_chr(b, '\n');
         n += end ? 1 : 0;
@@ -55,7 +67,7 @@ void inert_print(struct inert *s, const char *p, size_t len)
         len = joined.len;
     }
     s->size = unfinished(p, len);
-    put_lines(&b, p, len - s->size);
+    put_lines(&b, p, len - s->size, false);
     if (s->size)
         memcpy(s->part, p + len - s->size, s->size);
     out_take(&b);
@@ -65,7 +77,19 @@ void inert_print_end(struct inert *s)
 {
     struct buf b = BUF_INIT;
 
-    put_lines(&b, s->part, s->size);
+    put_lines(&b, s->part, s->size, false);
     s->size = 0;
     out_take(&b);
+}
+
+void inert_take(struct buf *b)
+{
+    struct buf shown = BUF_INIT;
+
+    if (isatty(STDOUT_FILENO)) {
+        put_lines(&shown, b->data, b->len, true);
+        buf_done(b);
+        *b = shown;
+    }
+    out_take(b);
 }

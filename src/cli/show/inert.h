@@ -5,7 +5,7 @@
 #ifndef DQ_CLI_SHOW_INERT_H
 #define DQ_CLI_SHOW_INERT_H
 
-#include <stddef.h>
+#include "base/buf.h"
 
 /* The beginning of a character whose rest comes with the next piece. All zero: none. */
 struct inert {
@@ -15,5 +15,9 @@ struct inert {
 /* The next piece to stdout: made inert if that is a terminal, else as it is. */
 void inert_print(struct inert *s, const char *p, size_t len);
 void inert_print_end(struct inert *s); /* what is left */
+
+/* Commands, as out_take. Of a line on which a terminal does not act, nothing is escaped, not even a
+ * backslash, so that it can be copied. */
+void inert_take(struct buf *b);
 
 #endif

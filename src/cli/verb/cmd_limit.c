@@ -5,6 +5,7 @@
 #include "cli/line/option.h"
 #include "cli/line/verbs.h"
 #include "cli/many/act.h"
+#include "cli/show/inert.h"
 #include "store/fleet/limit_store.h"
 
 #include "base/json.h"
@@ -133,7 +134,7 @@ static int export(struct cmd_context *c, const char *name, struct err *err)
     for (size_t i = 0; rc == 0 && i < count; i++)
         put_command(&b, &rows[i]);
     limit_store_free(rows, count);
-    out_take(&b);
+    inert_take(&b);
     return rc;
 }
 

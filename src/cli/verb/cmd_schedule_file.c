@@ -7,6 +7,7 @@
 #include "cli/line/verbs.h"
 #include "cli/many/act.h"
 #include "cli/many/schedule_words.h"
+#include "cli/show/inert.h"
 #include "store/ask/schedule_store.h"
 
 #include "base/mem.h"
@@ -243,7 +244,7 @@ static int run_export(struct cmd_context *c, const void *values, struct err *err
         schedule_words_put(&b, &cmd_schedule_set, &all[i]);
         buf_chr(&b, '\n');
     }
-    out_take(&b);
+    inert_take(&b);
     schedule_row_free(all, count);
     return 0;
 }

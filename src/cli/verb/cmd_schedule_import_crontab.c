@@ -7,6 +7,7 @@
 #include "cli/many/schedule_words.h"
 #include "conf/crontab.h"
 #include "cli/show/body.h"
+#include "cli/show/inert.h"
 #include "store/ask/schedule_store.h"
 
 #include "base/json.h"
@@ -244,7 +245,7 @@ static void print(const struct import *im)
         buf_str(&b, "handlers:\n");
         buf_add(&b, im->handlers.data, im->handlers.len);
     }
-    out_take(&b);
+    inert_take(&b);
 }
 
 static int run(struct cmd_context *c, const void *values, struct err *err)
