@@ -4,6 +4,7 @@
 #include "store/row/limit_row.h"
 #include "base/mem.h"
 #include "base/task.h"
+#include "base/text.h"
 #include "base/when.h"
 #include "store/db/columns.h"
 
@@ -52,29 +53,31 @@ void limit_row_put_select(struct buf *sql, const char *more)
                more ? more : "NULL");
 }
 
-/* A claim reads a row under a lock: the hours that were read last are kept for a while, as the
- * files of zones may change. */
+/* A claim reads a row under a lock: hours are kept for a while, as the files of zones may change,
+ * each at the place of its hash. */
 #define HOURS_KEPT_US INT64_C(60000000)
-static struct {
+static struct kept {
     char *text;
     struct hours *hours;
     int64_t until_us;
-} kept;
+} kept_hours[64];
 
 static int parse_hours(const char *text, struct hours **ret, struct err *err)
 {
-    if (!kept.text || when_steady_us() > kept.until_us || strcmp(kept.text, text) != 0) {
+    struct kept *kept =
+        &kept_hours[text_hash(TEXT_HASH_INIT, text, strlen(text)) % MEM_COUNT(kept_hours)];
+    if (!kept->text || when_steady_us() > kept->until_us || strcmp(kept->text, text) != 0) {
         struct hours *fresh;
         int rc = hours_parse(text, NULL, &fresh, err);
         if (rc)
             return rc;
-        hours_free(kept.hours);
-        free(kept.text);
-        kept.text = mem_strdup(text);
-        kept.hours = fresh;
-        kept.until_us = when_steady_us() + HOURS_KEPT_US;
+        hours_free(kept->hours);
+        free(kept->text);
+        kept->text = mem_strdup(text);
+        kept->hours = fresh;
+        kept->until_us = when_steady_us() + HOURS_KEPT_US;
     }
-    *ret = hours_share(kept.hours);
+    *ret = hours_share(kept->hours);
     return 0;
 }
 
