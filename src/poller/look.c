@@ -383,8 +383,7 @@ static void learn(struct look *l, struct look_tag *t, const struct look_claim *c
         t->ask = !c->next_known && !look_follows(l);
 }
 
-/* Whether rows of another tag have been changed quickly meanwhile: it is not the server that is
- * slow, and there is something to leave time for. */
+/* Whether rows of another tag were changed quickly meanwhile: the server is not slow. */
 static bool others_are_quick(const struct look *l, const struct look_tag *t)
 {
     for (size_t i = 0; i < l->tag_count; i++) {
@@ -397,8 +396,7 @@ static bool others_are_quick(const struct look *l, const struct look_tag *t)
     return false;
 }
 
-/* A tag whose rows take long, time and again, leaves most of the time to others. A pass lasts no
- * longer than it must. */
+/* A tag whose rows take long, time and again, leaves most of the time to others, but in a pass. */
 void look_changed(struct look *l, struct look_tag *t, struct look_cost *c, size_t rows,
                   int64_t took_us, int64_t now_us)
 {
@@ -410,7 +408,7 @@ void look_changed(struct look *l, struct look_tag *t, struct look_cost *c, size_
 }
 
 /* A wake-up may be about a task in the share of another host, which was not woken: one such task is
- * taken, unless there are tasks of our own. All pollers woken with us would compete for more. */
+ * taken, unless there are own ones. All pollers woken with us would compete for more. */
 void look_claimed(struct look *l, struct look_tag *t, const struct look_claim *c, int64_t now_us)
 {
     l->claim_failed = false;
@@ -489,14 +487,16 @@ void look_reaped(struct look *l)
     l->stale = true;
 }
 
+void look_limits_changed(struct look *l)
+{
+    look_tag_lift(l->tags, l->tag_count, true);
+}
+
 /* Tags that are held back are asked again, too: the wake-up may be about one of them. */
 int64_t look_woken(struct look *l, int64_t now_us)
 {
-    for (size_t i = 0; i < l->tag_count; i++)
-        if (!look_tag_is_timed(l->tags[i]))
-            l->tags[i]->hold.until_us = 0;
-    if (l->wake == LOOK_WOKEN_LAST && l->stale) /* the look for the last wake-up is still to come:
-                                                   it must not be put off for ever */
+    look_tag_lift(l->tags, l->tag_count, false);
+    if (l->wake == LOOK_WOKEN_LAST && l->stale) /* the look for the last one must not be put off */
         return look_pace_woken(&l->pace, now_us, l->pace.all_cost_us[0]);
     if (all_is_rare(l)) { /* one round that asks, one that takes */
         l->wake = LOOK_WOKEN;

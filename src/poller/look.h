@@ -160,6 +160,8 @@ void look_changed(struct look *l, struct look_tag *t, struct look_cost *c, size_
 /* Results were recorded. back: tasks became pending; idle: no job is left. */
 void look_settled(struct look *l, bool back, bool idle);
 void look_reaped(struct look *l); /* tasks of others became pending */
+/* Limits have changed, or the clock: tags that wait for an instant are asked before it comes. */
+void look_limits_changed(struct look *l);
 /* A wake-up came: some task has become due. Returns when the next wake-up may be reported: until
  * then they are left alone, however many there are. */
 int64_t look_woken(struct look *l, int64_t now_us);

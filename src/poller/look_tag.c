@@ -30,8 +30,9 @@
 /* For a tag whose row in dq_limit is locked: another dqd's claim takes two milliseconds; a
  * forgotten transaction lasts, and is tried once a second. */
 #define LIMIT_HOLD_MIN_US 2000
-/* A limit by which nothing may start is asked again after this at the latest. */
-#define LIMIT_AGAIN_US INT64_C(1000000)
+/* A limit by which nothing may start is asked again after this at the latest: heartbeats notice all
+ * changes but those of people's own SQL. */
+#define LIMIT_AGAIN_US INT64_C(60000000)
 #define LIMIT_TURN_US 5000
 #define LIMIT_HOLD_MOST_US INT64_C(1000000)
 
@@ -230,16 +231,23 @@ int64_t look_tag_held_us(const struct look_tag *t)
     return MAX(MAX(t->hold.until_us, t->rest_until_us), t->pause_until_us);
 }
 
-bool look_tag_is_timed(const struct look_tag *t)
+static bool is_timed(const struct look_tag *t)
 {
     return t->hold.because == LIMIT_HELD || t->hold.because == LIMIT_CLOSED ||
            t->hold.because == LIMIT_RATE;
 }
 
+void look_tag_lift(struct look_tag *const *tags, size_t count, bool timed)
+{
+    for (size_t i = 0; i < count; i++)
+        if (timed || !is_timed(tags[i]))
+            tags[i]->hold.until_us = 0;
+}
+
 void look_tag_hold(struct look_tag *const *tags, size_t count, struct look_tag *t,
                    int64_t reached_us, bool won, int64_t hold_us, int64_t now_us)
 {
-    int64_t latest_us = now_us + (look_tag_is_timed(t) ? LIMIT_AGAIN_US : hold_us);
+    int64_t latest_us = now_us + (is_timed(t) ? LIMIT_AGAIN_US : hold_us);
     int64_t until_us = MAX(MIN(reached_us, latest_us), now_us);
 
     for (size_t i = 0; t->limit && i < count; i++) {

@@ -122,8 +122,8 @@ void look_tag_short(struct look_tag *t, int64_t now_us);
 void look_tag_handler_changed(struct look_tag *t); /* ends the rest, and any pause */
 /* No claim before. */
 int64_t look_tag_held_us(const struct look_tag *t);
-/* Its limit says when it allows more, and is asked each second at least. */
-bool look_tag_is_timed(const struct look_tag *t);
+/* Ends what keeps tags waiting. timed: also of those whose limit has said when it allows more. */
+void look_tag_lift(struct look_tag *const *tags, size_t count, bool timed);
 /* Its limit allows no more, which t->hold.because says, until reached_us; nor does it allow any of
  * these tags that is under it. won: some were taken. They are claimed again then, or sooner: a
  * limit may be changed. */

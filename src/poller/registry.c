@@ -201,6 +201,9 @@ int registry_beat(struct registry *r, struct err *err)
     const int64_t ahead_us = ctx->clock.ahead_us;
     if (s.shares)
         dbclock_sample(&ctx->clock, sent_us, r->beat_us, s.now_us);
+    if (s.limits != r->limits || ctx->clock.ahead_us != ahead_us)
+        look_limits_changed(r->look);
+    r->limits = s.limits;
     if (ctx->clock.ahead_us != ahead_us)
         log_event(
             LOG_WARN,

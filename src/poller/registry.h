@@ -25,6 +25,7 @@ struct registry {
     int64_t back_us; /* the last one before a silence that dq_event does not have yet; 0: none */
     bool soon;       /* the next one is not to wait for its time */
     unsigned share, shares;
+    uint64_t limits; /* as the last heartbeat found them */
     bool unheard;        /* another session has locked our row of dq_poller */
     bool recorded;       /* dq_event has the start of this dqd */
     bool unrecorded;     /* the log says that dq_event cannot be written */
@@ -45,8 +46,8 @@ unsigned registry_shares(const struct registry *r); /* 1 or more */
  * code with err. */
 int64_t registry_next(const struct registry *r);
 int registry_beat(struct registry *r, struct err *err);
-/* The handlers have changed, and the next heartbeat says so; or schedules, and it asks for the next
- * slot. */
+/* The handlers have changed, and the next heartbeat says so; or schedules or
+ * limits, which it looks at. */
 void registry_beat_soon(struct registry *r);
 /* At the end: takes this poller off the list, if it is on it and there is a connection. A pass
  * stays, as one that has ended. */

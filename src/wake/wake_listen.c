@@ -173,18 +173,18 @@ int wake_listen_fd(const struct wake_listener *l)
 bool wake_listen_take(struct wake_listener *l)
 {
     _Alignas(struct inotify_event) char reports[4096];
-    bool schedules = false;
+    bool rules = false;
     ssize_t n;
 
     for (int i = 0; i < READS_MAX && (n = read(l->inotify_fd, reports, sizeof reports)) > 0; i++) {
         for (ssize_t at = 0; at < n;) {
             const struct inotify_event *e = (const struct inotify_event *)(reports + at);
 
-            schedules |= e->mask & (IN_ACCESS | IN_Q_OVERFLOW);
+            rules |= e->mask & (IN_ACCESS | IN_Q_OVERFLOW);
             at += (ssize_t)(sizeof *e + e->len);
         }
     }
-    return schedules;
+    return rules;
 }
 
 bool wake_listen_reachable(const struct wake_listener *l)

@@ -24,8 +24,8 @@ void wake_listen_close(struct wake_listener *l);
 /* For poll(2): readable once a wake-up has come, until wake_listen_take. */
 int wake_listen_fd(const struct wake_listener *l);
 /* Takes all wake-ups that have come. Do so before you look at what is due: a wake-up that comes
- * from now on may be about a task that the look does not see. Does not block. True: schedules have
- * changed. */
+ * from now on may be about a task that the look does not see. Does not block. True: schedules or
+ * limits have changed. */
 bool wake_listen_take(struct wake_listener *l);
 /* False if senders can no longer find the file: it, or the directory, was removed or replaced.
  * Close the listener then, and open another. */

@@ -20,7 +20,7 @@ const char *wake_file_prefix(char buf[WAKE_FILE_PREFIX_SIZE], const char *databa
     return buf;
 }
 
-void wake_send(const char *dir, const char *database, bool schedules)
+void wake_send(const char *dir, const char *database, bool rules)
 {
     DIR *entries = *dir ? opendir(dir) : NULL;
     const struct dirent *e;
@@ -38,7 +38,7 @@ void wake_send(const char *dir, const char *database, bool schedules)
             continue;
         fd = openat(dirfd(entries), e->d_name,
                     O_RDONLY | O_NONBLOCK | O_NOFOLLOW | O_NOCTTY | O_CLOEXEC);
-        if (fd >= 0 && schedules)
+        if (fd >= 0 && rules)
             (void)!read(fd, &byte, 1);
         if (fd >= 0)
             close(fd);

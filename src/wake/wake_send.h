@@ -5,7 +5,7 @@
  * begins with a hash of the database's name. To wake these dqd, dq opens their files and closes
  * them again; inotify(7) reports that to each of them. A wake-up says "look now" and nothing else:
  * a dqd that misses one looks a poll_interval later at most. If dq also reads a file, it says "look
- * at the schedules, too".
+ * at schedules and limits, too".
  */
 #ifndef DQ_WAKE_WAKE_SEND_H
 #define DQ_WAKE_WAKE_SEND_H
@@ -13,10 +13,10 @@
 #include <stdbool.h>
 
 /* Wakes every dqd of this host that serves the database and has its file in dir; dir "" wakes none.
- * schedules: they have changed.
+ * rules: schedules or limits have changed.
  * Never blocks and writes nothing anywhere. A missing directory, or one without such files, is no
  * error: then nobody is to be woken. */
-void wake_send(const char *dir, const char *database, bool schedules);
+void wake_send(const char *dir, const char *database, bool rules);
 
 /* ---- what the listener has to know, too */
 

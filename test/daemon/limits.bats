@@ -105,6 +105,18 @@ END
     wait_until is "id = $id AND status = 1" 1
 }
 
+@test 'a heartbeat sees that another host has opened a limit, which nobody asks before' {
+    two_tags
+    printf '[dqd]\nheartbeat = 500ms\n' >>"$DQ_CONFIG"
+    dq -q limit stripe --hours "$(date -u -d '+2 hours' +%H:00)-$(date -u -d '+3 hours' +%H:00) UTC"
+    dqd_start --resident
+    id=$(dq -q add pay)
+    dq -q add other
+    wait_until is "tag = 'other' AND status = 1" 1
+    sql 'UPDATE dq_limit SET hours = NULL, version = version + 1'
+    wait_limit=40 wait_until is "id = $id AND status = 1" 1 # a minute is the longest wait
+}
+
 @test 'a handler that is told to wait holds its limit for all tags, and uses no attempt' {
     write_handlers <<END
 handlers:

@@ -295,6 +295,8 @@ static bool happens(struct play *p, char *word)
         look_reaped(&p->look);
     else if (!strcmp(event, "woken"))
         look_woken(&p->look, p->now_us);
+    else if (!strcmp(event, "limits-changed"))
+        look_limits_changed(&p->look);
     else if (!strcmp(event, "came-back"))
         look_came_back(&p->look);
     else if (!strcmp(event, "clock-unknown"))

@@ -139,7 +139,7 @@ void cmd_wake(const struct cmd_context *c, int64_t in_ms)
         wake_send(c->conf->dqd.wake_dir, c->conf->mysql.database, false);
 }
 
-void cmd_wake_schedules(const struct cmd_context *c)
+void cmd_wake_rules(const struct cmd_context *c)
 {
     wake_send(c->conf->dqd.wake_dir, c->conf->mysql.database, true);
 }

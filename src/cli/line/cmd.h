@@ -140,8 +140,9 @@ int cmd_ids(const struct cmd_context *c, bool sorted, uint64_t **ret, size_t *re
 /* To be called after the commit of a task that is due in in_ms (0 or less: now, or not known).
  * Wakes the dqd of this host, unless they poll before that anyway. Best effort. */
 void cmd_wake(const struct cmd_context *c, int64_t in_ms);
-/* The same of schedules that have changed: other hosts see that with their next heartbeat. */
-void cmd_wake_schedules(const struct cmd_context *c);
+/* The same of schedules or limits that have changed: other hosts see that with their next
+ * heartbeat. */
+void cmd_wake_rules(const struct cmd_context *c);
 /* Whether to send what came to rc once more, *tries (0 at first) being counted here: a deadlock or
  * a lock was rolled back whole. Waits a moment before. */
 bool cmd_again(int rc, int *tries);

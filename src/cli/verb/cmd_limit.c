@@ -194,7 +194,7 @@ static int set(struct cmd_context *c, const struct limit_values *v, const char *
         return err_set(err, ERR_NOT_FOUND, "there is nothing to clear: %s has no limit", name);
     if (rc < 0)
         return rc;
-    cmd_wake(c, 0);
+    cmd_wake_rules(c);
     cmd_note(c, "limit %s is %s from the next claim on; handlers that run continue", name,
              v->clear && v->running < 0 && !v->rate && !v->hours ? "cleared" : "set");
     note_use(c, name);

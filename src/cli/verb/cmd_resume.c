@@ -140,7 +140,7 @@ static int run(struct cmd_context *c, const void *values, struct err *err)
     if (rc == 0)
         rc = v->dry_run ? print_count(due.count) : resume(c, v, tag, &due, err);
     if (rc == 1 && !v->dry_run) {
-        cmd_wake(c, 0);
+        cmd_wake_rules(c);
         cmd_note(c, "%s is resumed", tag);
     }
     if (rc >= 0 && !v->dry_run) {

@@ -63,7 +63,7 @@ static int run_resume(struct cmd_context *c, const void *values __attribute__((u
 {
     int rc = each(c, RESUME, NULL, "runs again, from its next slot on", "was not paused", err);
     if (rc == 0)
-        cmd_wake_schedules(c);
+        cmd_wake_rules(c);
     return rc;
 }
 

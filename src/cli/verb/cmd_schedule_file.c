@@ -202,7 +202,7 @@ static int run_apply(struct cmd_context *c, const void *values, struct err *err)
     if (rc == 0)
         rc = report(c, &all, &changed, err);
     if (rc == 0 && changed && !v->dry_run)
-        cmd_wake_schedules(c);
+        cmd_wake_rules(c);
     if (rc == 0)
         cmd_note(c, "%s: %zu schedule%s, %zu change%s%s", f.name, f.count, f.count == 1 ? "" : "s",
                  changed, changed == 1 ? "" : "s", v->dry_run ? "; nothing was written" : "");

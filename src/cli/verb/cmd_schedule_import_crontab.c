@@ -264,7 +264,7 @@ static int run(struct cmd_context *c, const void *values, struct err *err)
     if (rc == 0)
         print(&im);
     if (rc == 0 && im.count && !im.v->dry_run) {
-        cmd_wake_schedules(c);
+        cmd_wake_rules(c);
         cmd_note(
             c,
             "put these handlers into the handlers file of every host, then remove the lines from the crontab");

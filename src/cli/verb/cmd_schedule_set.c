@@ -83,7 +83,7 @@ static int run(struct cmd_context *c, const void *values, struct err *err)
     if (rc == 0)
         rc = set(c, &change, err);
     if (rc == 0) {
-        cmd_wake_schedules(c);
+        cmd_wake_rules(c);
         report(c, &change);
         fleet_note_tag(c, s.tag);
     }

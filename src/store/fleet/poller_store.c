@@ -71,6 +71,7 @@ static int probe(struct db *db, const struct claim_owner *owner, struct err *err
     X(SHARE_SLOT, "(SELECT MIN(next_slot) FROM dq_schedule)") \
     X(SHARE_SLOTS, "EXISTS (SELECT 1 FROM dq_slot)") \
     X(SHARE_OPEN, "(SELECT MAX(is_open) FROM dq_slot)") \
+    X(SHARE_LIMITS, "CAST((SELECT SUM(version) FROM dq_limit) AS UNSIGNED)") \
     X(SHARE_PASS, "%s")                  \
     X(SHARE_ORDER, "STRCMP(token, %s)")
 /* clang-format on */
@@ -93,6 +94,7 @@ static void count_poller(const struct db_rows *r, void *arg)
     found->slot_at = db_time(r, SHARE_SLOT);
     found->slots = db_u64(r, SHARE_SLOTS) == 1;
     found->open_slots = db_u64(r, SHARE_OPEN) == 1;
+    found->limits = db_u64(r, SHARE_LIMITS);
     const bool own = db_i64(r, SHARE_ORDER, 1) == 0;
     if (own)
         found->quiet = db_u64(r, SHARE_QUIET) == 1;

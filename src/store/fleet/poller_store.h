@@ -99,6 +99,7 @@ struct poller_share {
     bool quiet;               /* to claim nothing: it has no share then */
     int64_t slot_at;          /* the next slot of a schedule; TASK_TIME_NONE: there is none */
     bool slots, open_slots;   /* dq_slot has rows, and some whose runs have not ended */
+    uint64_t limits;          /* differs if a limit has been changed */
     /* of one that passes: since the last pass on this host began; -1: none is known */
     int64_t since_pass_ms;
 };
