@@ -184,6 +184,10 @@ limits_are()
     limits_are 3 2
     [[ $noted == 'limit of t differs: own on vm, stripe on web2' ]]
     [[ $checked == warn*'limit of t differs: own on vm, stripe on web2; give it one value in all handlers files' ]]
+    # vm has tags under that limit, but does not know t: it would not count its tasks
+    sql "UPDATE dq_handler SET limit_name = 'stripe', pattern = IF(handlers = 1, 'other', pattern)"
+    limits_are 2 2
+    [[ $noted == 'limit of t differs: stripe on web2, no handler on vm' ]]
 }
 
 @test 'why, tags and check give one reason for a late tag at its limit; a dqd without the limit starts its tasks' {

@@ -55,6 +55,7 @@ static void make_tables(struct fleet *f, size_t most)
         struct handler *h = &t->handlers.items[t->handlers.count++];
         h->name = f->rows[i].pattern;
         h->is_glob = f->rows[i].is_glob;
+        h->limit = f->rows[i].limit;
     }
 }
 
@@ -245,6 +246,13 @@ uint32_t fleet_limit(const struct fleet *f, const char *tag, char **ret_differ)
         } else if (ret_differ && !*ret_differ) {
             *ret_differ = differ(tag, first, first_h, &f->dqds[i], h);
         }
+    }
+    for (size_t i = 0; ret_differ && !*ret_differ && first && first_h->limit && i < f->count; i++) {
+        const struct fleet_table *t = f->dqds[i].alive ? table_of(f, &f->dqds[i]) : NULL;
+        if (t && handlers_match(&t->handlers, tag) < 0 &&
+            handlers_share(&t->handlers, first_h->limit))
+            *ret_differ = mem_printf("limit of %s differs: %s on %s, no handler on %s", tag,
+                                     first_h->limit, first->host, f->dqds[i].host);
     }
     return limit;
 }
