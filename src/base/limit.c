@@ -57,11 +57,11 @@ struct limit_answer limit_ask(const struct limit *l, uint64_t running, int64_t n
 
 int64_t limit_since(const struct limit *l, int64_t now_at)
 {
-    struct limit idle = *l;
-    idle.probed = false;
-    const struct limit_answer a = limit_ask(&idle, 0, now_at, 0);
+    const struct limit_answer a = limit_ask(l, 0, now_at, 0);
     int64_t since_at = MAX(l->paused_until_at, l->held_until_at);
 
+    if (l->breaker) /* one task at a time tries */
+        return INT64_MAX;
     /* a rate that is not full refuses for moments; something else keeps them waiting */
     if (a.why != LIMIT_OPEN && (a.why != LIMIT_RATE || l->rate_full))
         return a.again_at == INT64_MAX && a.why != LIMIT_PAUSED ? INT64_MIN : INT64_MAX;

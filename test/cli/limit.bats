@@ -162,3 +162,17 @@ refused_sql()
     try dq forecast
     [ -z "$err" ]
 }
+
+@test 'check tells of a breaker while its limit rests, or tasks wait for the one that tries, which are not late' {
+    fake_dqd t
+    dq -q add t --in 1h
+    dq -q limit t --running 9
+    rests() { sql "UPDATE dq_limit SET breaker = 1, held_until = UTC_TIMESTAMP(3) + INTERVAL $1 SECOND"; }
+    warns() { try dq check --max-late 1s; [[ $out == *"WARNING"*"limit t: $1"* ]]; }
+    rests 3600
+    warns 'resting for '
+    rests -60
+    dq check --max-late 1s
+    sql 'UPDATE dq_task SET expected_time = UTC_TIMESTAMP(3) - INTERVAL 1 HOUR, create_time = expected_time'
+    warns 'one task tries whether the others may follow'
+}

@@ -106,7 +106,7 @@ static void check_late(struct finding *f, const struct check_values *v, const st
         add_problem(f, STATUS_CRITICAL, "%zu more tags are late", named - TAGS_NAMED);
 }
 
-/* Those whose breakers have opened. */
+/* Those whose breakers have opened, while they rest or tasks wait for the one that tries. */
 static void check_limits(struct finding *f, const struct fleet *fleet, const struct tag_info *tags,
                          size_t count, int64_t now_at)
 {
@@ -116,7 +116,8 @@ static void check_limits(struct finding *f, const struct fleet *fleet, const str
         BUF_LOCAL struct buf b = BUF_INIT;
         size_t k = 0;
 
-        while (k < count && strcmp(fleet_limit_name(fleet, tags[k].tag), fleet->limits[i].name))
+        while (k < count && (strcmp(fleet_limit_name(fleet, tags[k].tag), fleet->limits[i].name) ||
+                             (!a.why && !tags[k].due)))
             k++;
         if (!l.breaker || k == count)
             continue;
