@@ -127,7 +127,7 @@ CREATE TABLE IF NOT EXISTS dq_minute (
   done int unsigned NOT NULL COMMENT 'tasks that became done',
   failed int unsigned NOT NULL COMMENT 'tasks that failed for good',
   retried int unsigned NOT NULL COMMENT 'attempts that failed, whose task runs again',
-  permanent int unsigned NOT NULL DEFAULT 0 COMMENT 'of failed: by a permanent error, which is the fault of the task',
+  excused int unsigned NOT NULL DEFAULT 0 COMMENT 'of failed and retried: by a permanent error, or because their dqd died; no breaker counts them',
   expired int unsigned NOT NULL COMMENT 'tasks that were cancelled because they expired',
   ended int unsigned NOT NULL COMMENT 'attempts that began and ended',
   run_sum bigint unsigned NOT NULL COMMENT 'ms from start to end of these, together',

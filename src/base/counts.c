@@ -46,7 +46,7 @@ void counts_add(struct counts *to, const struct counts *c)
     to->done += c->done;
     to->failed += c->failed;
     to->retried += c->retried;
-    to->permanent += c->permanent;
+    to->excused += c->excused;
     to->expired += c->expired;
     to->ended += c->ended;
     to->run_sum_ms += c->run_sum_ms;

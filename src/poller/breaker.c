@@ -65,9 +65,12 @@ void breaker_ended(struct breakers *b, const struct tag_state *t, const struct s
     if (!when && !t->probing)
         return;
     struct breaker_watch *w = watch(b, limit);
+    const int64_t start_at = t->probing ? s->start_at : 0;
+    if (start_at < w->start_at)
+        return;
     w->judged = false;
     w->when = when ? *when : (struct handler_breaker){0};
-    w->start_at = t->probing ? s->start_at : 0;
+    w->start_at = start_at;
     free(w->error);
     const char *error = s->error ? s->error : "?";
     w->error = done ? NULL : mem_dup(error, MIN(strcspn(error, "\n"), (size_t)ERROR_MOST));
@@ -125,7 +128,7 @@ static struct counts sum(const struct breakers *b, const struct minute_answer *a
     for (size_t i = 0; i < a->count; i++)
         if (a->rows[i].at >= since_at && !strcmp(handlers_limit(h, a->rows[i].tag), w->limit))
             counts_add(&sum, &a->rows[i].counts);
-    sum.failed += sum.retried - sum.permanent;
+    sum.failed += sum.retried - sum.excused;
     sum.ended = sum.failed + sum.done;
     return sum;
 }

@@ -15,7 +15,7 @@ struct breaker_watch {
     char *limit;
     char *error;                 /* of the last one that failed; NULL: the last one worked */
     struct handler_breaker when; /* failures 0: none of this dqd's handlers has one */
-    int64_t start_at;            /* of one that tried; 0: none has */
+    int64_t start_at;            /* of the one that tried: it began last; 0: none has */
     int64_t judge_us;            /* when counts that were written later than this are judged */
     bool judged;                 /* since the last of them ended */
 };

@@ -151,14 +151,14 @@ static void add(struct minute *m, const char *tag, const struct counts *c)
     changed(m, t);
 }
 
-void minute_ended(struct minute *m, const char *tag, enum task_event event, bool permanent,
+void minute_ended(struct minute *m, const char *tag, enum task_event event, bool excused,
                   int64_t took_ms)
 {
     const struct task_transition *x = task_transition(event);
     struct counts c = {.done = x->to == TASK_DONE,
                        .failed = x->to == TASK_FAILED,
                        .retried = x->to == TASK_PENDING && x->attempt_change == 0,
-                       .permanent = x->to == TASK_FAILED && permanent};
+                       .excused = excused};
 
     if (x->unstarted)
         return;
