@@ -113,14 +113,14 @@ static int scan_times(struct scan *s, struct window *w)
     if (scan_time(s, &w->from))
         return ERR_DATA;
     if (w->from == DAY_MINUTES)
-        return scan_fault(s, at, "write 00:00 of the next day", "a window begins before 24:00");
+        return scan_fault(s, at, "write 00:00 of the next day", "a window begins before 24:00: wrong");
     if (*s->p != '-')
         return scan_fault(s, s->p, "like 08:00-18:00", "\"-\" and a time are missing");
     s->p++;
     if (scan_time(s, &w->to))
         return ERR_DATA;
     if (w->to == w->from)
-        return scan_fault(s, at, "the whole day is 00:00-24:00", "this window never opens");
+        return scan_fault(s, at, "the whole day is 00:00-24:00", "this window never opens: wrong");
     w->to += w->to < w->from ? DAY_MINUTES : 0;
     return 0;
 }

@@ -80,7 +80,7 @@ int rate_parse(const char *text, struct rate *ret, struct err *err)
     for (; isdigit((unsigned char)*s.p); s.p++)
         count = count <= RATE_COUNT_MAX ? count * 10 + (uint32_t)(*s.p - '0') : count;
     if (count > RATE_COUNT_MAX)
-        return scan_fault(&s, text, NULL, "more than %d starts", RATE_COUNT_MAX);
+        return scan_fault(&s, text, NULL, "more than %d starts: wrong", RATE_COUNT_MAX);
     if (!count && (!*s.p || *s.p == '/'))
         return scan_fault(&s, NULL, "use dq pause", "a rate of 0 lets nothing start");
     const char *period = s.p + 1;
@@ -100,7 +100,7 @@ int rate_parse(const char *text, struct rate *ret, struct err *err)
 int rate_set_burst(struct rate *r, int64_t burst, struct err *err)
 {
     if (burst < 1 || burst > RATE_COUNT_MAX)
-        return err_set(err, ERR_DATA, "burst %" PRId64 ": goes from 1 to %d", burst,
+        return err_set(err, ERR_DATA, "burst %" PRId64 " is out of range: 1 to %d", burst,
                        RATE_COUNT_MAX);
     if (burst * slot(r) > BURST_MAX_MS * 1000)
         return err_set(err, ERR_DATA, "burst %" PRId64 ": at this rate, it takes more than a year",

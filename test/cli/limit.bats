@@ -36,7 +36,7 @@ refused()
 @test 'what is no limit is refused in one line, and nothing is stored' {
     refused 65 'use dq pause' t --rate 0/m
     refused 65 '10/fortnight' t --rate 10/fortnight
-    refused 65 'burst 0: goes from 1' t --rate 10/m --burst 0
+    refused 65 'burst 0 is out of range: 1 to 1000000' t --rate 10/m --burst 0
     refused 64 '--burst needs --rate' t --burst 3
     refused 65 '25:00' t --hours '25:00-26:00'
     refused 65 'Europe/Berlin' t --hours '08:00-18:00 Europe/Berlim'

@@ -87,6 +87,8 @@ static int list(struct cmd_context *c, const char *name, struct err *err)
     struct limit_row *rows = NULL;
     size_t count = 0;
     int rc = limit_store_list(c->db, name, false, &rows, &count, err);
+    if (rc == 0 && count == 0 && name)
+        return err_set(err, ERR_NOT_FOUND, "there is no limit of the name %s", name);
     if (rc < 0)
         return rc;
     if (count)
@@ -98,8 +100,6 @@ static int list(struct cmd_context *c, const char *name, struct err *err)
     if (rc == 0)
         rc = out_flush(err);
     limit_store_free(rows, count);
-    if (rc == 0 && count == 0 && name)
-        return err_set(err, ERR_NOT_FOUND, "there is no limit of the name %s", name);
     if (rc == 0 && count == 0)
         cmd_note(c, "there is no limit");
     return rc;

@@ -79,6 +79,23 @@ def limit_storm(t):
     t.note(f"{len(claims(t))} starts; {kills} kills, {databases} of the server, {sum(r.hits for r in rules)} cuts")
 
 
+@case("limit-accuracy", 15)
+def limit_accuracy(t):
+    """While two dqds always have tasks, as many start as the rate allows, to a percent."""
+    seconds = 600 if t.full else 8
+    t.handlers({"a": {"limit": "shared"}})
+    t.dq("limit", "shared", "--rate", f"{RATE}/s", "--burst", str(BURST))
+    t.add(RATE * (seconds + 4), "a", words="ms=1")
+    for _ in range(2):
+        t.dqd()
+    t.wait(lambda: claims(t) and max(claims(t)) - min(claims(t)) > seconds + 1, "time goes by", 2 * seconds + 60)
+    at_s = claims(t)
+    n = sum(1 < at - min(at_s) <= 1 + seconds for at in at_s)
+    off = abs(n - RATE * seconds)
+    t.expect(off <= RATE * seconds / 100 * t.slowness() + BURST, f"{n} starts in {seconds} s at {RATE} a second")
+    t.note(f"{n} starts in {seconds} s at {RATE} a second")
+
+
 @case("limit-clock", 15)
 def limit_clock(t):
     """The server's clock is set back by an hour, and ahead, while a rate is used up: the starts go on at that rate."""
