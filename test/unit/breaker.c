@@ -32,8 +32,7 @@ static int begin(void **state)
     h->items[0] = (struct handler){.name = mem_strdup("pay"),
                                    .limit = mem_strdup("shop"),
                                    .breaker = {3, WHEN_MINUTE, WHEN_MINUTE}};
-    h->items[1] =
-        (struct handler){.name = mem_strdup("refund"), .limit = mem_strdup("shop")};
+    h->items[1] = (struct handler){.name = mem_strdup("refund"), .limit = mem_strdup("shop")};
     tags_init(&tags, &looks, NULL, h);
     minute_init(&minute, &ctx);
     breaker_init(&breakers, &ctx, &minute, &tags);
@@ -55,8 +54,9 @@ static void ended(const char *tag, int64_t start_at, enum task_event event, bool
     struct tag_state *t = tags_named(&tags, tag);
 
     t->probing = probing;
-    breaker_ended(&breakers, t,
-                  &(struct settlement){.event = event, .start_at = start_at, .error = "away\nfor long"});
+    breaker_ended(
+        &breakers, t,
+        &(struct settlement){.event = event, .start_at = start_at, .error = "away\nfor long"});
 }
 
 static void failures_are_judged_when_they_are_counted(void **state)

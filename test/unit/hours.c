@@ -87,7 +87,7 @@ static void at_most_32_windows_are_taken(void **state)
 
 /* ---- random windows */
 
-static uint64_t steps = 300000, seed = 1;
+static uint64_t steps = 1000000, seed = 1;
 
 static uint64_t any(uint64_t below)
 {

@@ -72,7 +72,7 @@ static bool check_row(char **cell, const char *where)
 
 /* ---- random sequences */
 
-static uint64_t steps = 300000, seed = 1;
+static uint64_t steps = 10000000, seed = 1;
 
 static uint64_t any(uint64_t below)
 {

@@ -6,51 +6,45 @@
 #include "base/task.h"
 #include "base/text.h"
 #include "base/when.h"
-#include "store/db/columns.h"
+#include "store/row/field.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/param.h>
 
-static char *text_or_null(const struct db_rows *r, unsigned col)
-{
-    return db_is_null(r, col) ? NULL : mem_strdup(db_string(r, col));
-}
+#define ROW(sql, type, field) COLUMN(limit_row, sql, NULL, type, field, 0, 0, NULL, "")
+static const struct column columns[] = {
+    ROW("g.name", NAME, name),
+    ROW("g.version", U64, version),
+    ROW("g.running", U32, limit.running),
+    ROW("g.rate", U32, limit.rate.count),
+    ROW("g.rate_period", MS, limit.rate.period_ms),
+    ROW("COALESCE(g.burst, 1)", U32, limit.rate.burst),
+    ROW("TIMESTAMPDIFF(MICROSECOND, '1970-01-01', g.next_at)", AHEAD, limit.next_us),
+    ROW("g.rate_full", BOOL, limit.rate_full),
+    ROW("g.hours", TEXT, hours_text),
+    ROW("g.reason", TEXT, reason),
+    ROW("g.actor", TEXT, actor),
+    ROW("g.paused_until", UNTIL, limit.paused_until_at),
+    ROW("g.paused_by", TEXT, paused_by),
+    ROW("g.pause_reason", TEXT, pause_reason),
+    ROW("g.held_until", TIME, limit.held_until_at),
+    ROW("g.hold_reason", TEXT, hold_reason),
+    ROW("g.breaker", U32, limit.breaker),
+    ROW("g.pattern IS NOT NULL", BOOL, is_pattern),
+    ROW(LIMIT_ROW_STRICT("g."), BOOL, is_strict),
+    ROW("g.update_time", TIME, update_at),
+    ROW("UTC_TIMESTAMP(3)", TIME, now_at),
+};
+static const struct field_table table = FIELD_TABLE(limit_row, columns);
+const unsigned limit_row_columns = MEM_COUNT(columns) + 1;
 
-/* clang-format off */
-#define LIMIT_COLUMNS(X)                                                                           \
-    X(NAME, "g.name", l->name = mem_strdup(db_string(r, NAME)))                                    \
-    X(CHANGES, "g.version", l->version = db_u64(r, CHANGES))                                       \
-    X(RUNNING, "g.running", l->limit.running = (uint32_t)db_u64(r, RUNNING))                       \
-    X(RATE, "g.rate", l->limit.rate.count = (uint32_t)db_u64(r, RATE))                             \
-    X(PERIOD, "g.rate_period", l->limit.rate.period_ms = db_i64(r, PERIOD, 0))                     \
-    X(BURST, "g.burst", l->limit.rate.burst = (uint32_t)db_i64(r, BURST, 1))                       \
-    X(NEXT, "TIMESTAMPDIFF(MICROSECOND, '1970-01-01', g.next_at)",                                 \
-      l->limit.next_us = db_i64(r, NEXT, INT64_MIN))                                               \
-    X(FULL, "g.rate_full", l->limit.rate_full = db_u64(r, FULL) == 1)                              \
-    X(HOURS, "g.hours", l->hours_text = text_or_null(r, HOURS))                                    \
-    X(REASON, "g.reason", l->reason = text_or_null(r, REASON))                                     \
-    X(ACTOR, "g.actor", l->actor = text_or_null(r, ACTOR))                                         \
-    X(PAUSED, "g.paused_until", l->limit.paused_until_at = db_time(r, PAUSED))                     \
-    X(PAUSED_BY, "g.paused_by", l->paused_by = text_or_null(r, PAUSED_BY))                         \
-    X(PAUSE_REASON, "g.pause_reason", l->pause_reason = text_or_null(r, PAUSE_REASON))             \
-    X(HELD, "g.held_until", l->limit.held_until_at = db_time(r, HELD))                             \
-    X(HOLD_REASON, "g.hold_reason", l->hold_reason = text_or_null(r, HOLD_REASON))                 \
-    X(BREAKER, "g.breaker", l->limit.breaker = (uint32_t)db_u64(r, BREAKER))                       \
-    X(PATTERN, "g.pattern IS NOT NULL", l->is_pattern = db_u64(r, PATTERN) == 1)                   \
-    X(STRICT, LIMIT_ROW_STRICT("g."), l->is_strict = db_u64(r, STRICT) == 1)                       \
-    X(UPDATED, "g.update_time", l->update_at = db_time(r, UPDATED))                                \
-    X(NOW, "UTC_TIMESTAMP(3)", l->now_at = db_time(r, NOW))
-/* clang-format on */
-enum { LIMIT_COLUMNS(COLUMNS_NAME) MORE, COUNT };
-const unsigned limit_row_columns = COUNT;
-#define TAKE(name, text, statement) statement;
-
-void limit_row_put_select(struct buf *sql, const char *more)
+void limit_row_put_select(struct buf *sql, const char *running)
 {
-    buf_printf(sql, "SELECT %s, %s FROM dq_limit g", COLUMNS_SELECT(LIMIT_COLUMNS),
-               more ? more : "NULL");
+    buf_str(sql, "SELECT ");
+    field_put_names(sql, "", columns, table.count);
+    buf_printf(sql, ", %s FROM dq_limit g", running ? running : "0");
 }
 
 /* A claim reads a row under a lock: hours are kept for a while, as the files of zones may change,
@@ -105,29 +99,17 @@ static void read_strict(struct limit_row *l)
 void limit_row_read(const struct db_rows *r, struct limit_row *l)
 {
     *l = (struct limit_row){.limit = {LIMIT_NONE}};
-    LIMIT_COLUMNS(TAKE)
-    if (l->limit.paused_until_at >= WHEN_AT_MAX)
-        l->limit.paused_until_at = INT64_MAX;
+    field_read_all(r, columns, table.count, l);
+    l->running = db_u64(r, limit_row_columns - 1);
     l->limit.reason = l->pause_reason;
     l->limit.hold_reason = l->hold_reason;
     l->now_at = MAX(l->now_at, 0);
     read_strict(l);
 }
 
-uint64_t limit_row_more(const struct db_rows *r)
-{
-    return db_u64(r, MORE);
-}
-
 void limit_row_done(struct limit_row *l)
 {
-    free(l->name);
-    free(l->reason);
-    free(l->actor);
-    free(l->paused_by);
-    free(l->pause_reason);
-    free(l->hold_reason);
-    free(l->hours_text);
+    field_done(&table, l, 1);
     free(l->bad);
     hours_free(l->hours);
     *l = (struct limit_row){.limit = {LIMIT_NONE}};

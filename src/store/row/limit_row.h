@@ -20,17 +20,15 @@ struct limit_row {
     bool is_strict; /* it says more than a pause */
     int64_t update_at;
     int64_t now_at;   /* the clock at that statement */
-    uint64_t running; /* set by others: tasks under it that run */
+    uint64_t running; /* tasks under it that run, if asked for */
 };
 void limit_row_done(struct limit_row *l);
 
-/* Appends "SELECT ... FROM dq_limit g", for limit_row_read. more: NULL, or an expression whose
- * value limit_row_more returns. */
-void limit_row_put_select(struct buf *sql, const char *more);
+/* Appends "SELECT ... FROM dq_limit g", for limit_row_read. running: an expression; NULL: none. */
+void limit_row_put_select(struct buf *sql, const char *running);
 extern const unsigned limit_row_columns;
 /* Fills *ret, which the caller frees with limit_row_done. Reads files of zones. */
 void limit_row_read(const struct db_rows *r, struct limit_row *ret);
-uint64_t limit_row_more(const struct db_rows *r);
 
 /* A row of dq_limit by which more than any number of tasks may start, at any time: a claim has to
  * lock it. And one that is paused or held. */

@@ -151,7 +151,6 @@ static int take_running(const struct db_rows *r, void *arg, struct err *err)
 static void take_row(const struct db_rows *r, void *arg)
 {
     limit_row_read(r, arg);
-    ((struct limit_row *)arg)->running = limit_row_more(r);
 }
 
 /* Reads the limit, with what runs under it. *ret_answer: whether and when tasks may start. */
