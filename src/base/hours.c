@@ -113,7 +113,8 @@ static int scan_times(struct scan *s, struct window *w)
     if (scan_time(s, &w->from))
         return ERR_DATA;
     if (w->from == DAY_MINUTES)
-        return scan_fault(s, at, "write 00:00 of the next day", "a window begins before 24:00: wrong");
+        return scan_fault(s, at, "write 00:00 of the next day",
+                          "a window begins before 24:00: wrong");
     if (*s->p != '-')
         return scan_fault(s, s->p, "like 08:00-18:00", "\"-\" and a time are missing");
     s->p++;

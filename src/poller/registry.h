@@ -25,7 +25,7 @@ struct registry {
     int64_t back_us; /* the last one before a silence that dq_event does not have yet; 0: none */
     bool soon;       /* the next one is not to wait for its time */
     unsigned share, shares;
-    uint64_t limits; /* as the last heartbeat found them */
+    uint64_t limits;     /* as the last heartbeat found them */
     bool unheard;        /* another session has locked our row of dq_poller */
     bool recorded;       /* dq_event has the start of this dqd */
     bool unrecorded;     /* the log says that dq_event cannot be written */

@@ -70,9 +70,9 @@ int fleet_set_wait(const struct fleet *f, bool timed, struct task_new *t, struct
 const struct poller_info *fleet_last(const struct fleet *f);
 
 /* global_max_running of a tag, as the live dqds that serve it have it: the greatest one; 0: one has
- * none. If they disagree about it or about the limit, or another one under that limit has no handler
- * for the tag, and so does not count it, *ret_differ (NULL: not wanted) becomes a sentence that
- * names two, heap memory; else NULL. */
+ * none. If they disagree about it or about the limit, or another one under that limit has no
+ * handler for the tag, and so does not count it, *ret_differ (NULL: not wanted) becomes a sentence
+ * that names two, heap memory; else NULL. */
 uint32_t fleet_limit(const struct fleet *f, const char *tag, char **ret_differ);
 /* The name of the limit of a tag, as the first live dqd that serves it has it. */
 const char *fleet_limit_name(const struct fleet *f, const char *tag);
