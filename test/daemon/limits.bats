@@ -153,15 +153,17 @@ END
 
 # All rows of dq_limit, until descriptor 9 is closed.
 lock_limits() { lock_rows dq_limit; }
+# lock_rows TABLE [DESCRIPTOR]
 lock_rows()
 {
-    mkfifo lock
+    local fd=${2:-9}
+    mkfifo "lock.$fd"
     mariadb --no-defaults --unbuffered --user=root --database=dq \
-        --socket="$(readlink -f "$DQ_SANDBOX/server")/mysql.sock" <lock >locked 3>&- &
+        --socket="$(readlink -f "$DQ_SANDBOX/server")/mysql.sock" <"lock.$fd" >"locked.$fd" 3>&- 9>&- &
     lock_pid=$!
-    exec 9>lock
-    echo 'START TRANSACTION; SELECT "locked" FROM '"$1"' FOR UPDATE;' >&9
-    wait_until grep -q locked locked
+    eval "exec $fd>lock.$fd"
+    echo 'START TRANSACTION; SELECT "locked" FROM '"$1"' FOR UPDATE;' >&"$fd"
+    wait_until grep -q locked "locked.$fd"
 }
 unlock_limits()
 {
@@ -202,6 +204,28 @@ END
     wait_until held_for_429
 }
 held_for_429() { [ "$(sql 'SELECT hold_reason FROM dq_limit')" = 429 ]; }
+
+@test 'a limit whose row is locked keeps no hold of another one waiting' {
+    write_handlers <<'END'
+handlers:
+  "?": {run: 'echo "{\"result\":\"retry\",\"hold\":\"1h\",\"after\":\"1h\",\"error\":\"429\"}" >&3'}
+END
+    sql "INSERT INTO dq_limit (name) VALUES ('a'), ('b')"
+    dqd_start --resident
+    lock_rows "dq_limit WHERE name = 'a'"
+    lock_rows "dq_limit WHERE name = 'b'" 8
+    # the one that stays locked is tried first
+    for tag in b a; do
+        dq -q add $tag 8>&- 9>&-
+        wait_until is "tag = '$tag' AND error_stack LIKE 'snoozed%'" 1
+    done
+    exec 8>&-
+    wait "$lock_pid"
+    held() { [ "$(sql 'SELECT GROUP_CONCAT(name) FROM dq_limit WHERE hold_reason = 429')" = "$1" ]; }
+    wait_until held b
+    exec 9>&-
+    wait_until held a,b
+}
 
 @test 'a hold that is no hold is a failed attempt that quotes it' {
     write_handlers <<'END'
@@ -383,7 +407,6 @@ END
     done
     before=$(sql 'SELECT MAX(last_seen) FROM dq_poller')
     beats() { [[ $(sql 'SELECT MAX(last_seen) FROM dq_poller') > $before ]]; }
-    wait_until grep -q locked locked
     wait_until beats
     unlock_limits
     wait_until is_open
