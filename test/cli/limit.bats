@@ -173,6 +173,7 @@ refused_sql()
     warns 'resting for '
     rests -60
     dq check --max-late 1s
+    [[ $(dq limit) == *' one task tries whether the others may follow '* ]]
     sql 'UPDATE dq_task SET expected_time = UTC_TIMESTAMP(3) - INTERVAL 1 HOUR, create_time = expected_time'
     warns 'one task tries whether the others may follow'
 }

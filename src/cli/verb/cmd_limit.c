@@ -56,6 +56,7 @@ OUT_GETTER(state)
     BUF_LOCAL struct buf b = BUF_INIT;
     struct limit l = ROW->limit;
     l.name = NULL;
+    l.probed = l.breaker > 0;
     const struct limit_answer a = limit_ask(&l, 0, ROW->now_at, 0);
     limit_put(&b, &l, &a, ROW->now_at);
     set_text(ret, &b, &text);
