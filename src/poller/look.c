@@ -198,7 +198,7 @@ static bool next_claim(struct look *l, struct look_step *s)
     if (t)
         return claim_step(l, t, look_tag_tasks(t, want(l, t), l->set.claim_batch), want(l, t),
                           l->set.once || l->shares <= 1, s);
-    look_turn_end(&l->turn, 1); /* another one is first next time */
+    look_turn_over(&l->turn, l->tag_count);
     return false;
 }
 

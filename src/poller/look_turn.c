@@ -34,6 +34,7 @@ struct look_tag *look_turn_next(struct look_turn *w, struct look_tag *const *tag
             best = t;
     }
     if (best) {
+        w->last = *next;
         best->turn_stage = w->stage;
         w->had = part(w, best);
     }
@@ -43,6 +44,12 @@ struct look_tag *look_turn_next(struct look_turn *w, struct look_tag *const *tag
 void look_turn_end(struct look_turn *w, size_t asked)
 {
     w->first += asked;
+    w->last = 0;
+}
+
+void look_turn_over(struct look_turn *w, size_t count)
+{
+    look_turn_end(w, w->last && w->last < count ? w->last : 1);
 }
 
 /* If weights decide, a slot counts from its claim on: who comes later would claim it, too. But a

@@ -11,6 +11,7 @@
 /* Init with {0}. */
 struct look_turn {
     size_t first;   /* the tag that is asked first, unless weights decide */
+    size_t last;    /* so many of a stage were asked up to the last that was claimed */
     bool weighted;  /* not all weights are the same */
     uint32_t stage; /* each tag is claimed once in it */
     uint32_t taken;  /* slots that jobs of all tags have, or get at once */
@@ -31,6 +32,9 @@ struct look_tag *look_turn_next(struct look_turn *w, struct look_tag *const *tag
                                 size_t *next, look_turn_may *may, const void *arg);
 /* A stage is over in which so many were asked. */
 void look_turn_end(struct look_turn *w, size_t asked);
+/* A stage is over in which all were asked: the one behind the last that was claimed is first next
+ * time, or another one at least. */
+void look_turn_over(struct look_turn *w, size_t count);
 /* It was claimed for so many of the slots that it may have at once. */
 void look_turn_took(struct look_turn *w, struct look_tag *t, size_t slots, uint32_t at_once);
 /* The slots that other tags have, of which so many run. */
