@@ -12,7 +12,7 @@
  * far less than anyone would notice. No more than this many, because a lost dqd keeps them until
  * their leases end. */
 #define AHEAD_US INT64_C(100000)
-#define AHEAD_MOST 5000
+#define AHEAD_MOST 1500
 /* A handler that cannot be started is tried again as soon as an operator may have fixed it, and not
  * too late after that. */
 #define REST_MIN_US INT64_C(5000000)
