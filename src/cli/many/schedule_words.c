@@ -30,10 +30,7 @@ static int check_name(const char *name, struct err *err)
     int rc = task_check_tag(name, strlen(name), err);
     if (rc < 0)
         return err_prefix(err, "the name");
-    return strchr(name, '@')
-               ? err_set(err, ERR_DATA, "the name \"%s\" has an @: keys of tasks are NAME@SLOT",
-                         name)
-               : 0;
+    return strchr(name, '@') ? err_set(err, ERR_DATA, "the name \"%s\" has an @", name) : 0;
 }
 
 static int check_values(const struct schedule_values *v, struct err *err)
