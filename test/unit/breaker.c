@@ -45,6 +45,8 @@ static int end(void **state)
     breaker_free(&breakers);
     minute_free(&minute);
     tags_free(&tags);
+    look_free(&looks);
+    looks = (struct look){0};
     return 0;
 }
 

@@ -215,14 +215,17 @@ def cannot_fork(t):
     """The system refuses vfork, pipe2 or memfd_create. Tasks are given back without using up an attempt, and
     run soon: their tag does not rest."""
     t.configure(lease="10s")
-    for name, call, number in (
-        ("dqd-runner", "vfork", errno.EAGAIN),
-        ("dqd-runner", "vfork", errno.ENOMEM),
-        ("dqd-runner", "pipe2", errno.EMFILE),
-        ("dqd", "memfd_create", errno.EMFILE),
-        ("dqd", "memfd_create", errno.ENOMEM),
+    short, long = "ms=5", "ms=5" + 5000 * " "  # a long body travels in a file
+    for name, call, number, words in (
+        ("dqd-runner", "vfork", errno.EAGAIN, short),
+        ("dqd-runner", "vfork", errno.ENOMEM, short),
+        ("dqd-runner", "pipe2", errno.EMFILE, short),
+        ("dqd-runner", "memfd_create", errno.EMFILE, short),
+        ("dqd-runner", "memfd_create", errno.ENOMEM, short),
+        ("dqd", "memfd_create", errno.EMFILE, long),
+        ("dqd", "memfd_create", errno.ENOMEM, long),
     ):
-        t.add(4, words="ms=5")
+        t.add(4, words=words)
         environment, log = _fault(t, name, call, 2, number)
         d = t.dqd(environment=environment)
         t.wait(lambda log=log: _struck(log), f"{call} is called twice")
