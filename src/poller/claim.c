@@ -196,6 +196,7 @@ static void claim_worked(struct claims *claims, struct tag_state *t, struct task
                            .left = saw->left,
                            .won = won->count,
                            .held = saw->held,
+                           .alone = saw->alone,
                            .limit_at = limit_at(claims, t, saw, won->count),
                            .paced = saw->paced,
                            .started_before = started_before(won),
@@ -297,7 +298,7 @@ static struct claim_ask ask_of(struct claims *claims, const struct look_step *s)
         .limit_name = limit_name,
         .guarded = t->guarded,
         .unsure = claims->ctx->once && !t->guarded,
-        .doubtful = s->tag->hold.because != LIMIT_OPEN,
+        .doubtful = look_tag_is_doubtful(s->tag),
         .horizon_ms = h->batch > 1        ? 0
                       : claims->ctx->once ? LIMIT_PASS_MS
                                           : LIMIT_HORIZON_MS,

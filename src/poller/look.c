@@ -359,6 +359,8 @@ static void learn(struct look *l, struct look_tag *t, const struct look_claim *c
     bool had_more = t->more;
 
     t->hold.because = c->held;
+    t->hold.alone = c->alone;
+    t->hold.vain = seen || had_more ? 0 : t->hold.vain + 1;
     l->any_full |= c->held == LIMIT_RUNNING;
     t->more = c->seen == l->wanted || c->left;
     look_tag_passed(t, c->won_of, c->drained);

@@ -134,6 +134,7 @@ struct look_claim {
     bool started_before;        /* one of them was */
     bool some_aside;            /* due tasks of the tag were left out */
     enum limit_why held; /* its limit allows no more; LIMIT_OPEN: it does, or there is none */
+    bool alone;          /* then: it is the tag itself that is paused */
     int64_t limit_at;    /* then: when it may allow more, on the database's clock; 0: not known */
     bool paced;          /* by a rate, hours or a breaker */
     bool again;          /* it has a limit that was not known: claim again, as it says */

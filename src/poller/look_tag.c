@@ -34,6 +34,11 @@
  * changes but those of people's own SQL. */
 #define LIMIT_AGAIN_US INT64_C(60000000)
 #define LIMIT_TURN_US 5000
+/* So many claims in vain may be those of tasks of other shares; then it is asked for a pause. */
+#define VAIN_MANY 3
+/* Each so many paused tags are asked less often by as much; all of them at least this often. */
+#define PAUSED_MANY 20
+#define PAUSED_AGAIN_US INT64_C(5000000)
 #define LIMIT_HOLD_MOST_US INT64_C(1000000)
 
 /* Jobs that will start within AHEAD_US at the rate seen so far. */
@@ -231,10 +236,28 @@ int64_t look_tag_held_us(const struct look_tag *t)
     return MAX(MAX(t->hold.until_us, t->rest_until_us), t->pause_until_us);
 }
 
+bool look_tag_is_doubtful(const struct look_tag *t)
+{
+    return t->hold.because != LIMIT_OPEN || t->hold.vain >= VAIN_MANY;
+}
+
 static bool is_timed(const struct look_tag *t)
 {
     return t->hold.because == LIMIT_HELD || t->hold.because == LIMIT_CLOSED ||
-           t->hold.because == LIMIT_RATE;
+           t->hold.because == LIMIT_RATE || t->hold.because == LIMIT_PAUSED;
+}
+
+/* Until what keeps it waiting is asked for again, usually after hold_us. */
+static int64_t again_us(struct look_tag *const *tags, size_t count, const struct look_tag *t,
+                        int64_t hold_us, int64_t now_us)
+{
+    int64_t paused = 0;
+
+    if (t->hold.because != LIMIT_PAUSED)
+        return is_timed(t) ? LIMIT_AGAIN_US : hold_us;
+    for (size_t i = 0; i < count; i++)
+        paused += tags[i]->hold.because == LIMIT_PAUSED && tags[i]->hold.until_us > now_us;
+    return MIN(hold_us * (1 + paused / PAUSED_MANY), MAX(hold_us, PAUSED_AGAIN_US));
 }
 
 void look_tag_lift(struct look_tag *const *tags, size_t count, bool timed)
@@ -247,10 +270,10 @@ void look_tag_lift(struct look_tag *const *tags, size_t count, bool timed)
 void look_tag_hold(struct look_tag *const *tags, size_t count, struct look_tag *t,
                    int64_t reached_us, bool won, int64_t hold_us, int64_t now_us)
 {
-    int64_t latest_us = now_us + (is_timed(t) ? LIMIT_AGAIN_US : hold_us);
+    int64_t latest_us = now_us + again_us(tags, count, t, hold_us, now_us);
     int64_t until_us = MAX(MIN(reached_us, latest_us), now_us);
 
-    for (size_t i = 0; t->limit && i < count; i++) {
+    for (size_t i = 0; t->limit && !t->hold.alone && i < count; i++) {
         if (tags[i]->limit != t->limit)
             continue;
         tags[i]->hold.because = t->hold.because;
@@ -265,6 +288,7 @@ void look_tag_limit_locked(struct look_tag *t, int64_t now_us, uint64_t random)
     int64_t last_us = t->hold.because == LIMIT_LOCKED ? t->hold.locked_us : 0;
     int64_t us = retry_pause(last_us, LIMIT_HOLD_MIN_US, LIMIT_HOLD_MOST_US);
 
-    t->hold =
-        (struct look_hold){now_us + us / 2 + (int64_t)(random % (uint64_t)us), LIMIT_LOCKED, us};
+    t->hold = (struct look_hold){.until_us = now_us + us / 2 + (int64_t)(random % (uint64_t)us),
+                                 .because = LIMIT_LOCKED,
+                                 .locked_us = us};
 }

@@ -16,8 +16,10 @@
 /* Why a tag is not claimed: the last claim brought nothing. */
 struct look_hold {
     int64_t until_us;       /* no claim before */
-    enum limit_why because; /* LIMIT_OPEN: not because of its limit */
+    enum limit_why because; /* LIMIT_OPEN: for none of these reasons */
     int64_t locked_us;      /* LIMIT_LOCKED: twice as long each time */
+    bool alone;             /* the tag itself is paused, not its limit with other tags */
+    uint32_t vain;          /* claims in a row that brought nothing */
 };
 
 /* What a kind of change costs a tag. */
@@ -124,6 +126,8 @@ void look_tag_handler_changed(struct look_tag *t); /* ends the rest, and any pau
 int64_t look_tag_held_us(const struct look_tag *t);
 /* Ends what keeps tags waiting. timed: also of those whose limit has said when it allows more. */
 void look_tag_lift(struct look_tag *const *tags, size_t count, bool timed);
+/* The last claims brought nothing, although tasks were due: it may be paused. */
+bool look_tag_is_doubtful(const struct look_tag *t);
 /* Its limit allows no more, which t->hold.because says, until reached_us; nor does it allow any of
  * these tags that is under it. won: some were taken. They are claimed again then, or sooner: a
  * limit may be changed. */

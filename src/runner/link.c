@@ -23,6 +23,7 @@
 #include <string.h>
 #include <sys/param.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -40,6 +41,7 @@ struct link {
     struct proto_out out;
     struct buf output; /* of the job whose results will follow */
     int text;          /* of the last RELOADED; -1: none */
+    size_t input_most; /* in a message: the runner may have to make a file of it */
     pid_t *leaders;    /* that a dead runner left behind */
     size_t leader_count;
 };
@@ -47,6 +49,7 @@ struct link {
 int link_start(const struct runner_options *o, struct link **ret, struct err *err)
 {
     int fds[2];
+    struct rlimit files;
     volatile pid_t *notes = notes_new();
 
     if (!notes)
@@ -73,6 +76,8 @@ int link_start(const struct runner_options *o, struct link **ret, struct err *er
     l->pid = pid;
     l->notes = notes;
     l->text = -1;
+    getrlimit(RLIMIT_FSIZE, &files);
+    l->input_most = MIN(files.rlim_cur, MESSAGE_INPUT_MAX);
     proto_in_init(&l->in);
     *ret = l;
     return 0;
@@ -155,7 +160,7 @@ int link_send_tasks(struct link *l, uint32_t number, const struct handlers *h, u
         j.slots = (uint32_t)(tasks->missed_slots + 1);
         j.token = tasks->version;
     }
-    if (j.input_size > MESSAGE_INPUT_MAX) {
+    if (j.input_size > l->input_most) {
         if ((j.stdin_fd = input_long(j.input, j.input_size, err)) < 0)
             return err->code;
         j.input_size = 0;

@@ -213,6 +213,7 @@ END
     sql "INSERT INTO dq_limit (name) VALUES ('a'), ('b')"
     dqd_start --resident
     lock_rows "dq_limit WHERE name = 'a'"
+    local first=$lock_pid
     lock_rows "dq_limit WHERE name = 'b'" 8
     # the one that stays locked is tried first
     for tag in b a; do
@@ -224,6 +225,8 @@ END
     held() { [ "$(sql 'SELECT GROUP_CONCAT(name) FROM dq_limit WHERE hold_reason = 429')" = "$1" ]; }
     wait_until held b
     exec 9>&-
+    wait "$first"
+    jobs >/dev/null
     wait_until held a,b
 }
 

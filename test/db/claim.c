@@ -370,6 +370,11 @@ static void tags_that_match_a_paused_glob_are_not_claimed(void **state)
     assert_int_equal(limit_store_pause(db, &glob, true, INT64_MAX, 0, NULL, &err), 1);
     ok(claim_store_claim(db, &a, &ask, &won, &saw, NULL, &err));
     assert_int_equal(won.count + saw.found + saw.lost, 0);
+    assert_int_equal(saw.held, LIMIT_OPEN); /* as if its tasks were in another share */
+    ask.doubtful = true;
+    ok(claim_store_claim(db, &a, &ask, &won, &saw, NULL, &err));
+    assert_int_equal(saw.held, LIMIT_PAUSED);
+    assert_true(saw.alone && saw.limit_at > WHEN_AT_MAX - WHEN_DAY);
     assert_int_equal(limit_store_resume(db, &glob, &err), 1);
     ok(claim_store_claim(db, &a, &ask, &won, &saw, NULL, &err));
     assert_int_equal(won.count, 1);

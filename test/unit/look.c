@@ -201,6 +201,10 @@ static bool claimed(struct play *p, char *text)
         } else if (!strcmp(word, "paused") || !strcmp(word, "running")) {
             c.held = *word == 'p' ? LIMIT_PAUSED : LIMIT_RUNNING;
             c.limit_at = INT64_MAX;
+        } else if (!strcmp(word, "alone")) {
+            c.held = LIMIT_PAUSED;
+            c.alone = true;
+            c.limit_at = INT64_MAX;
         } else if (!strcmp(word, "guarded"))
             c.again = true;
         else
@@ -426,6 +430,46 @@ static void begin_woken(struct play *p, int64_t cost_us)
     look_saw_all(&p->look, p->now_us - cost_us, p->now_us);
 }
 
+static void many_paused_tags_are_asked_less_often(void **state)
+{
+    static struct look_tag tag[1000];
+    struct look_tag *tags[1000];
+
+    (void)state;
+    for (size_t i = 0; i < 1000; i++) {
+        tags[i] = &tag[i];
+        tag[i].hold.because = LIMIT_PAUSED;
+        look_tag_hold(tags, i + 1, tags[i], INT64_MAX, false, 200000, 1);
+    }
+    assert_int_equal(tag[19].hold.until_us, 200001);
+    assert_int_equal(tag[40].hold.until_us, 3 * 200000 + 1);
+    assert_int_equal(tag[999].hold.until_us, 5000001);
+    look_tag_lift(tags, 1000, false); /* a wake-up is about others */
+    assert_int_equal(tag[999].hold.until_us, 5000001);
+    look_tag_lift(tags, 1000, true);
+    assert_int_equal(tag[999].hold.until_us, 0);
+}
+
+static void a_tag_may_be_paused_after_some_claims_in_vain(void **state)
+{
+    struct play p;
+    const struct look_claim vain = {.next_known = true, .next_at = TASK_TIME_NONE};
+    struct look_tag *t;
+
+    (void)state;
+    begin_woken(&p, 1);
+    t = p.look.tags[0];
+    p.look.wanted = 8;
+    for (int i = 0; i < 3; i++) {
+        assert_false(look_tag_is_doubtful(t));
+        look_claimed(&p.look, t, &vain, p.now_us);
+    }
+    assert_true(look_tag_is_doubtful(t));
+    look_claimed(&p.look, t, &(struct look_claim){.seen = 1, .won = 1}, p.now_us);
+    assert_false(look_tag_is_doubtful(t));
+    look_free(&p.look);
+}
+
 static void cheap_looks_for_wakes_are_two_milliseconds_apart(void **state)
 {
     struct play p;
@@ -471,6 +515,8 @@ static void dear_looks_for_wakes_take_a_quarter_of_the_time(void **state)
 int main(void)
 {
     const struct CMUnitTest others[] = {
+        cmocka_unit_test(many_paused_tags_are_asked_less_often),
+        cmocka_unit_test(a_tag_may_be_paused_after_some_claims_in_vain),
         cmocka_unit_test(cheap_looks_for_wakes_are_two_milliseconds_apart),
         cmocka_unit_test(a_look_that_takes_long_for_once_puts_no_wake_off),
         cmocka_unit_test(dear_looks_for_wakes_take_a_quarter_of_the_time),

@@ -48,7 +48,7 @@ struct claim_ask {
     const char *limit_name; /* of the handler; NULL: the tag's */
     bool guarded;           /* as the last claim has seen it: that row is to be locked */
     bool unsure;            /* nothing else tells of it: look if nothing is found */
-    bool doubtful;          /* the last claim found that nothing may start: read it before */
+    bool doubtful;          /* it seems that nothing may start: read it, or the pause, before */
     int64_t horizon_ms;     /* reserve the starts of a rate so far ahead */
     /* limit_name: whether another tag is under it, too */
     bool (*under)(void *arg, const char *tag);
@@ -75,6 +75,7 @@ struct claim_seen {
     size_t lost;               /* of these: claimed by others first */
     /* the limit of the tag allowed none; LIMIT_LOCKED: it could not be read. Also after failures */
     enum limit_why held;
+    bool alone;       /* then: the tag itself is paused */
     int64_t limit_at; /* then, or when the rest of a rate is used up: when to claim again */
     bool guarded;     /* as in struct claim_ask, for the next claim */
     bool paced;       /* by a rate, hours or a breaker: claim no more than can start at once */
@@ -104,6 +105,9 @@ bool claim_find_expire(struct claim_expired *e, const struct claim_ask *ask,
  * `left`. Bodies are as claim_store_claim has them. */
 int claim_find_due(struct db *db, const struct claim_ask *ask, size_t limit,
                    struct task_array *found, struct claim_seen *ret, struct err *err)
+    __attribute__((warn_unused_result));
+/* The latest end of the pauses of a tag; INT64_MIN: it is not paused. */
+int claim_find_pause(struct db *db, const char *tag, int64_t *ret_until_at, struct err *err)
     __attribute__((warn_unused_result));
 /* Appends the running tasks that have this token. */
 int claim_find_running(struct db *db, const unsigned char token[TASK_TOKEN_SIZE],

@@ -423,6 +423,18 @@ static int look_before(struct claiming *w, bool *ret_may, struct err *err)
     return rc;
 }
 
+/* Nor is a paused tag claimed in vain again and again. */
+static int see_pause(struct claiming *w, bool *ret_may, struct err *err)
+{
+    int64_t until_at;
+    int rc = claim_find_pause(w->db, w->ask->tag, &until_at, err);
+
+    *ret_may = rc == 0 && until_at == INT64_MIN;
+    if (rc == 0 && !*ret_may)
+        w->saw = (struct claim_seen){.held = LIMIT_PAUSED, .alone = true, .limit_at = until_at};
+    return rc;
+}
+
 static int see_guarded(struct claiming *w, struct err *err)
 {
     struct limit_answer answer;
@@ -443,7 +455,9 @@ int claim_store_claim(struct db *db, const struct claim_owner *owner, const stru
     bool limited = ask->guarded || ask->tag_limit.running, again = false, may = true;
     int rc = 0;
 
-    if (limited && ask->doubtful)
+    if (ask->doubtful)
+        rc = see_pause(&w, &may, err);
+    if (ask->doubtful && limited && may)
         rc = look_before(&w, &may, err);
     if (rc < 0 || !may) {
         *ret = w.saw;
