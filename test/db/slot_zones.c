@@ -101,53 +101,102 @@ static void the_newest_time_zones_count(void **state)
     schedule_store_change_done(&change, 1);
 }
 
-/* New time zones arrive half an hour before or after the slot of a day: it has one decision. */
-static void the_slot_of_the_day_of_new_time_zones_is_decided_once(void **state)
+static void make_four_zones(void)
 {
-    static const struct {
-        const char *older, *newer, *ahead; /* of UTC, by the older ones */
-    } cases[] = {{"2020a", "2020b", "8"}, {"2020c", "2020d", "9"}};
-    const struct event_act act = {.actor = "a", .verb = "schedule set"};
-    bool more;
-    size_t bad;
-
-    (void)state;
     strcpy(zones_dir + strlen(zones_dir) - 6, "XXXXXX");
     assert_non_null(mkdtemp(zones_dir));
     make_zones("2020a", "Asia/Shanghai");
     make_zones("2020b", "Asia/Tokyo");
-    make_zones("2020c", "Asia/Tokyo");
+    make_zones("2020c", "Australia/Darwin"); /* half an hour ahead of Tokyo */
     make_zones("2020d", "Asia/Shanghai");
-    for (size_t i = 0; i < 2; i++) {
-        char expression[40];
-        int64_t later = number(db,
-                               "SELECT MINUTE(UTC_TIMESTAMP() + INTERVAL 30 MINUTE) * 100 +"
-                               " HOUR(UTC_TIMESTAMP() + INTERVAL %s*60 %s 30 MINUTE)",
-                               cases[i].ahead, i ? "-" : "+");
-        struct schedule s = {.name = (char[]){"daily"},
-                             .tag = (char[]){"t"},
-                             .expression = expression,
-                             .zone = (char[]){"Zone/One"},
-                             .from_at = TASK_TIME_NONE,
-                             .to_at = TASK_TIME_NONE,
-                             .catch_up = SLOT_CATCH_UP_LATEST};
-        struct schedule_change change = {.set = &s};
+}
 
-        snprintf(expression, sizeof expression, "%d %d * * *", (int)later / 100, (int)later % 100);
-        use_zones(cases[i].older);
-        run(db, "DELETE FROM dq_schedule");
-        ok(schedule_store_change(db, &change, 1, NULL, &act, &bad, &err));
-        schedule_store_change_done(&change, 1);
-        run(db, "UPDATE dq_schedule SET update_time = UTC_TIMESTAMP(3) - INTERVAL 1 DAY");
-        use_zones(cases[i].newer);
-        ok(slot_store_renew(db, &more, &err));
-        if (i == 0) { /* it is past by the newer ones */
-            assert_int_equal(decide(db).decided, 1);
-            one("dq_slot WHERE decision = 1");
-            one("dq_schedule WHERE next_slot > UTC_TIMESTAMP(3) + INTERVAL 23 HOUR");
-        } else { /* it was decided by the older ones */
-            one("dq_schedule WHERE next_slot > UTC_TIMESTAMP(3) + INTERVAL 24 HOUR");
-        }
+/* A schedule of long ago, by these zones, which are so far ahead of UTC: its slots are in so many
+ * minutes, and an hour later, each day; or each hour. */
+static void set_schedule(const char *zones, int hours, const char *kind, int minutes)
+{
+    char expression[40];
+    struct schedule s = {.name = (char[]){"s"},
+                         .tag = (char[]){"t"},
+                         .expression = expression,
+                         .zone = (char[]){"Zone/One"},
+                         .from_at = TASK_TIME_NONE,
+                         .to_at = TASK_TIME_NONE,
+                         .catch_up = SLOT_CATCH_UP_LATEST};
+    struct schedule_change change = {.set = &s};
+    const struct event_act act = {.actor = "a", .verb = "schedule set"};
+    const int at = (int)number(db,
+                               "SELECT MINUTE(t) * 100 + HOUR(t) FROM"
+                               " (SELECT UTC_TIMESTAMP() + INTERVAL %d MINUTE AS t) x",
+                               hours * 60 + minutes);
+    size_t bad;
+
+    if (!strcmp(kind, "hourly"))
+        snprintf(expression, sizeof expression, "%d * * * *", at / 100);
+    else if (!strcmp(kind, "daily"))
+        snprintf(expression, sizeof expression, "%d %d * * *", at / 100, at % 100);
+    else
+        snprintf(expression, sizeof expression, "%d %d,%d * * *", at / 100, at % 100,
+                 (at % 100 + 1) % 24);
+    use_zones(zones);
+    run(db, "DELETE FROM dq_schedule");
+    run(db, "DELETE FROM dq_slot");
+    ok(schedule_store_change(db, &change, 1, NULL, &act, &bad, &err));
+    schedule_store_change_done(&change, 1);
+    run(db, "UPDATE dq_schedule SET update_time = UTC_TIMESTAMP(3) - INTERVAL 1 DAY");
+}
+
+static void renew(const char *zones)
+{
+    bool more;
+
+    use_zones(zones);
+    ok(slot_store_renew(db, &more, &err));
+}
+
+/* New time zones arrive half an hour before or after the slot of a day: it has one decision. */
+static void the_slot_of_the_day_of_new_time_zones_is_decided_once(void **state)
+{
+    (void)state;
+    make_four_zones();
+    set_schedule("2020a", 8, "daily", 30);
+    renew("2020b"); /* it is past by the newer ones */
+    assert_int_equal(decide(db).decided, 1);
+    one("dq_slot WHERE decision = 1");
+    one("dq_schedule WHERE next_slot > UTC_TIMESTAMP(3) + INTERVAL 23 HOUR");
+    set_schedule("2020b", 9, "daily", -30);
+    renew("2020d"); /* it was decided by the older ones */
+    one("dq_schedule WHERE next_slot > UTC_TIMESTAMP(3) + INTERVAL 24 HOUR");
+}
+
+/* The first slot of several is not lost, and none that is decided comes again. */
+static void new_time_zones_move_to_the_first_slot_that_is_not_decided(void **state)
+{
+    static const struct {
+        const char *older, *newer, *kind;
+        int ahead, next, moved; /* minutes from now */
+        bool decided;           /* an hour before the next one */
+    } cases[] = {
+        {"2020a", "2020b", "two a day", 8, 90, 30, false},
+        {"2020a", "2020b", "two a day", 8, 30, -30, false},
+        {"2020b", "2020d", "two a day", 9, 30, 90, false},
+        {"2020b", "2020c", "hourly", 9, 20, -10, true},
+        {"2020a", "2020b", "hourly", 8, 30, 30, true},
+    };
+    (void)state;
+    make_four_zones();
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        set_schedule(cases[i].older, cases[i].ahead, cases[i].kind, cases[i].next);
+        if (cases[i].decided) /* but did not run */
+            run(db,
+                "INSERT INTO dq_slot (name, slot, slots, decision, decide_time) SELECT name,"
+                " next_slot - INTERVAL 5 HOUR, 5, 4, next_slot - INTERVAL 1 HOUR FROM dq_schedule");
+        renew(cases[i].newer);
+        if (number(db,
+                   "SELECT ABS(TIMESTAMPDIFF(SECOND, UTC_TIMESTAMP(3) + INTERVAL %d MINUTE,"
+                   " next_slot)) < 300 FROM dq_schedule WHERE name = 's'",
+                   cases[i].moved) != 1)
+            fail_msg("case %zu: not in %d minutes", i, cases[i].moved);
     }
 }
 
@@ -156,6 +205,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(the_newest_time_zones_count, harness_setup, zones_end),
         cmocka_unit_test_setup_teardown(the_slot_of_the_day_of_new_time_zones_is_decided_once,
+                                        harness_setup, zones_end),
+        cmocka_unit_test_setup_teardown(new_time_zones_move_to_the_first_slot_that_is_not_decided,
                                         harness_setup, zones_end),
     };
     return cmocka_run_group_tests(tests, harness_group, harness_group_end);

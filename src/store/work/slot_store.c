@@ -35,7 +35,7 @@ struct due {
     struct schedule schedule;
     struct claim_ref ref;
     struct slot_run last;
-    int64_t now_at;
+    int64_t now_at, decided_at;
     struct timetable *timetable;
     struct slot_plan plan;
 };
@@ -50,7 +50,11 @@ struct due {
     X(LAST_ENDED, "COALESCE(t.finish_time, s.finish_time)") \
     X(LAST_NOW, "UTC_TIMESTAMP(3)")
 /* clang-format on */
-enum { LAST_COLUMNS(COLUMNS_NAME) LAST_COUNT };
+enum { LAST_COLUMNS(COLUMNS_NAME) LAST_DECIDED, LAST_COUNT };
+/* LAST_DECIDED of schedule c, of whose slots all up to then are decided. */
+#define SELECT_DECIDED                                                                             \
+    "(SELECT IF(e.slots > 1, e.decide_time, e.slot) FROM dq_slot e WHERE e.name = c.name"          \
+    " ORDER BY e.slot DESC LIMIT 1)"
 
 struct deciding {
     struct db *db;
@@ -71,7 +75,8 @@ static void take_due(const struct db_rows *r, void *arg)
 
     MEM_ROOM(d->due, d->count, d->cap);
     struct due *x = &d->due[d->count++];
-    *x = (struct due){.now_at = db_time(r, at + LAST_NOW)};
+    *x = (struct due){.now_at = db_time(r, at + LAST_NOW),
+                      .decided_at = db_time(r, at + LAST_DECIDED)};
     schedule_row_read(r, &x->schedule);
     x->ref = (struct claim_ref){db_u64(r, at + LAST_ID), db_u64(r, at + LAST_VERSION)};
     x->last.until_at = db_time(r, at + LAST_UNTIL);
@@ -90,12 +95,12 @@ static int read_due(struct deciding *d, struct err *err)
     buf_str(&sql, "SELECT ");
     d->columns = schedule_row_put_columns(&sql, true);
     sql_put(&sql,
-            ", ? FROM (SELECT * FROM dq_schedule FORCE INDEX (next_slot) WHERE next_slot ? ?"
+            ", ?, ? FROM (SELECT * FROM dq_schedule FORCE INDEX (next_slot) WHERE next_slot ? ?"
             " AND (next_slot, name) > (?, ?)?? ORDER BY next_slot, name LIMIT ?)"
             " c" SCHEDULE_ROW_JOIN_RUNS " ORDER BY c.next_slot, c.name",
-            SQL_PART(COLUMNS_SELECT(LAST_COLUMNS)), SQL_PART(d->renews ? ">" : "<="),
-            SQL_FROM_NOW(SLOT_AHEAD_MS), SQL_TIME(d->behind_at), SQL_TEXT(d->behind),
-            SQL_PART(d->renews ? " AND kind = 0 AND zone_version < " : ""),
+            SQL_PART(COLUMNS_SELECT(LAST_COLUMNS)), SQL_PART(d->renews ? SELECT_DECIDED : "NULL"),
+            SQL_PART(d->renews ? ">" : "<="), SQL_FROM_NOW(SLOT_AHEAD_MS), SQL_TIME(d->behind_at),
+            SQL_TEXT(d->behind), SQL_PART(d->renews ? " AND kind = 0 AND zone_version < " : ""),
             d->renews ? SQL_TEXT(timetable_zone_version()) : SQL_PART(""), SQL_INT(SCHEDULES_MOST));
     return db_all(d->db, &sql, d->columns + LAST_COUNT, take_due, d, err);
 }
@@ -115,23 +120,18 @@ static void look_at(struct slot_store_done *done, int64_t at)
         done->look_at = at;
 }
 
-/* What its next slot is by other rules for its zone: the nearest one, which may be past. Counted
- * from now on, the slot of a day would come twice, or not at all. */
+/* What its next slot is by other rules for its zone: the first one that is not decided, which may
+ * be past. Counted from now on, the slot of a day would come twice, or not at all. */
 static bool move_slot(const struct due *x, int64_t *ret)
 {
     const struct schedule *s = &x->schedule;
-    int64_t after_at = MAX(MAX(s->last_at, s->update_at), s->next_at - RULES_MS), at;
-    bool found = false;
+    const int64_t after_at = MAX(MAX(x->decided_at, s->update_at), s->next_at - RULES_MS);
+    int64_t at;
 
-    while (timetable_next(x->timetable, after_at, &at, NULL) && at <= s->next_at + RULES_MS) {
-        if (found && at - s->next_at > s->next_at - *ret)
-            break;
-        *ret = after_at = at;
-        found = true;
-        if (at >= s->next_at)
-            break;
-    }
-    return found;
+    if (!timetable_next(x->timetable, after_at, &at, NULL) || at > s->next_at + RULES_MS)
+        return false;
+    *ret = at;
+    return true;
 }
 
 /* Its next slot, which is not reached yet, by the time zones of this host. */
