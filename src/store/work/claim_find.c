@@ -174,7 +174,7 @@ static int take_pause(const struct db_rows *r, void *arg, struct err *err)
     int64_t *until_at = arg;
 
     (void)err;
-    *until_at = MAX(*until_at, db_time(r, 0));
+    *until_at = MAX(*until_at, db_time(r, COLUMNS_ONLY));
     return 0;
 }
 
@@ -188,7 +188,7 @@ int claim_find_pause(struct db *db, const char *tag, int64_t *ret_until_at, stru
             " UNION ALL SELECT g.paused_until FROM dq_limit g WHERE " SQL_PAUSED("g.")
             " AND g.pattern IS NOT NULL AND ?" SQL_LIKE_GLOB,
             SQL_TEXT(tag), SQL_TEXT(tag));
-    return db_each(db, &sql, 1, take_pause, ret_until_at, err);
+    return db_each(db, &sql, COLUMNS_ONE, take_pause, ret_until_at, err);
 }
 
 /* Appends the condition for tasks of a share that have been due for at least overdue_ms (is "<=";
