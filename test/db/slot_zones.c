@@ -160,8 +160,9 @@ static void the_slot_of_the_day_of_new_time_zones_is_decided_once(void **state)
     (void)state;
     make_four_zones();
     set_schedule("2020a", 8, "daily", 30);
-    renew("2020b"); /* it is past by the newer ones */
-    assert_int_equal(decide(db).decided, 1);
+    renew("2020b"); /* it is past by the newer ones, and not left to a host with older ones */
+    use_zones("2020a");
+    assert_int_equal(decide(db).decided, 0);
     one("dq_slot WHERE decision = 1");
     one("dq_schedule WHERE next_slot > UTC_TIMESTAMP(3) + INTERVAL 23 HOUR");
     set_schedule("2020b", 9, "daily", -30);
@@ -176,12 +177,13 @@ static void new_time_zones_move_to_the_first_slot_that_is_not_decided(void **sta
         const char *older, *newer, *kind;
         int ahead, next, moved; /* minutes from now */
         bool decided;           /* an hour before the next one */
+        int late;               /* are past by the newer ones, and run at once */
     } cases[] = {
-        {"2020a", "2020b", "two a day", 8, 90, 30, false},
-        {"2020a", "2020b", "two a day", 8, 30, -30, false},
-        {"2020b", "2020d", "two a day", 9, 30, 90, false},
-        {"2020b", "2020c", "hourly", 9, 20, -10, true},
-        {"2020a", "2020b", "hourly", 8, 30, 30, true},
+        {"2020a", "2020b", "two a day", 8, 90, 30, false, 0},
+        {"2020a", "2020b", "two a day", 8, 30, 30, false, 1},
+        {"2020b", "2020d", "two a day", 9, 30, 90, false, 0},
+        {"2020b", "2020c", "hourly", 9, 20, 50, true, 1},
+        {"2020a", "2020b", "hourly", 8, 30, 30, true, 0},
     };
     (void)state;
     make_four_zones();
@@ -197,6 +199,8 @@ static void new_time_zones_move_to_the_first_slot_that_is_not_decided(void **sta
                    " next_slot)) < 300 FROM dq_schedule WHERE name = 's'",
                    cases[i].moved) != 1)
             fail_msg("case %zu: not in %d minutes", i, cases[i].moved);
+        assert_int_equal(number(db, "SELECT COUNT(*) FROM dq_slot WHERE decision = 1"),
+                         cases[i].late);
     }
 }
 

@@ -139,8 +139,6 @@ static void recompute(struct due *x, bool always)
 {
     const struct schedule *s = &x->schedule;
 
-    x->plan =
-        (struct slot_plan){.next_at = s->next_at, .last_at = TASK_TIME_NONE, .missed = s->missed};
     if (!always && timetable_zone_digest(x->timetable) == s->zone_digest)
         return;
     if ((always || !move_slot(x, &x->plan.next_at)) &&
@@ -174,9 +172,12 @@ static bool plan(struct deciding *d, struct due *x)
         look_at(d->done, s->next_at + OLDER_MS);
         return false;
     }
+    x->plan =
+        (struct slot_plan){.next_at = s->next_at, .last_at = TASK_TIME_NONE, .missed = s->missed};
     if (recomputed)
         recompute(x, is_new);
-    else
+    /* one that becomes past is decided at once: a dqd with older time zones would repeat it */
+    if (!is_new)
         slot_decide(&(struct slot_ask){.timetable = x->timetable,
                                        .kind = (enum timetable_kind)s->kind,
                                        .from_at = s->from_at,
@@ -186,7 +187,7 @@ static bool plan(struct deciding *d, struct due *x)
                                        .within_ms = s->within_ms,
                                        .offset_ms = slot_offset_ms(s->name, s->spread_ms),
                                        .paused = s->paused_at != TASK_TIME_NONE,
-                                       .next_at = s->next_at,
+                                       .next_at = x->plan.next_at,
                                        .now_at = x->now_at,
                                        .missed = s->missed,
                                        .last = x->last},

@@ -36,7 +36,8 @@ int slot_store_decide(struct db *db, struct slot_store_done *ret, struct err *er
     __attribute__((warn_unused_result));
 
 /* Computes the next slots that were computed with an older time zone database than that of this
- * host, of a limited number of schedules. *ret_more: there may be others. */
+ * host, of a limited number of schedules, and decides those that are past by it. *ret_more: there
+ * may be others. */
 int slot_store_renew(struct db *db, bool *ret_more, struct err *err)
     __attribute__((warn_unused_result));
 
