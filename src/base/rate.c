@@ -17,8 +17,7 @@
 #define BURST_MAX_MS (366 * WHEN_DAY)
 static const char hint[] = "like 100/m, 5/s or 1/10s";
 
-/* The distance of even starts. */
-static int64_t slot(const struct rate *r)
+int64_t rate_slot_us(const struct rate *r)
 {
     return (r->period_ms * 1000 + r->count - 1) / r->count;
 }
@@ -26,12 +25,12 @@ static int64_t slot(const struct rate *r)
 /* How much earlier than evenly a start may be. */
 static int64_t early(const struct rate *r)
 {
-    return (r->burst - 1) * slot(r);
+    return (r->burst - 1) * rate_slot_us(r);
 }
 
 bool rate_set_back(const struct rate *r, int64_t next_us, int64_t now_us)
 {
-    return next_us > now_us + RATE_HORIZON_US + r->burst * slot(r);
+    return next_us > now_us + RATE_HORIZON_US + r->burst * rate_slot_us(r);
 }
 
 /* What next_us means now. */
@@ -57,7 +56,7 @@ uint64_t rate_may(const struct rate *r, int64_t next_us, int64_t now_us, int64_t
     int64_t until_us = MIN(horizon_us, now_us + RATE_HORIZON_US) + early(r);
     int64_t ahead = until_us - base(r, next_us, now_us);
 
-    return ahead < 0 ? 0 : (uint64_t)(ahead / slot(r)) + 1;
+    return ahead < 0 ? 0 : (uint64_t)(ahead / rate_slot_us(r)) + 1;
 }
 
 int64_t rate_take(const struct rate *r, int64_t next_us, int64_t now_us, int64_t *starts, size_t n)
@@ -65,8 +64,8 @@ int64_t rate_take(const struct rate *r, int64_t next_us, int64_t now_us, int64_t
     int64_t first = base(r, next_us, now_us);
 
     for (size_t i = 0; i < n; i++)
-        starts[i] = MAX(now_us, first + (int64_t)i * slot(r) - early(r));
-    return first + (int64_t)n * slot(r);
+        starts[i] = MAX(now_us, first + (int64_t)i * rate_slot_us(r) - early(r));
+    return first + (int64_t)n * rate_slot_us(r);
 }
 
 int rate_parse(const char *text, struct rate *ret, struct err *err)
@@ -102,7 +101,7 @@ int rate_set_burst(struct rate *r, int64_t burst, struct err *err)
     if (burst < 1 || burst > RATE_COUNT_MAX)
         return err_set(err, ERR_DATA, "burst %" PRId64 " is out of range: 1 to %d", burst,
                        RATE_COUNT_MAX);
-    if (burst * slot(r) > BURST_MAX_MS * 1000)
+    if (burst * rate_slot_us(r) > BURST_MAX_MS * 1000)
         return err_set(err, ERR_DATA, "burst %" PRId64 ": at this rate, it takes more than a year",
                        burst);
     r->burst = (uint32_t)burst;

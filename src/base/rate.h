@@ -37,6 +37,7 @@ int rate_set_burst(struct rate *r, int64_t burst, struct err *err)
 int rate_check(const struct rate *r, struct err *err) __attribute__((warn_unused_result));
 void rate_put(struct buf *b, const struct rate *r); /* the same text, without the burst */
 
+int64_t rate_slot_us(const struct rate *r); /* the distance of even starts, rounded up */
 /* The instant of the next start, now_us at the earliest. INT64_MIN as next_us: none was yet. */
 int64_t rate_first(const struct rate *r, int64_t next_us, int64_t now_us);
 /* How many starts there may be until horizon_us, those that may be now included. */

@@ -19,7 +19,7 @@
 /* What loading a body may need of its size: the client library has one copy, the task one, and
  * JSON is a longer one. */
 #define BODY_COPIES 3
-/* A start that a rate has reserved may be late by that much. */
+/* A start that a rate has reserved may be late by that much, or by the distance of two starts. */
 #define LATE_US 250000
 
 /* No handler can be given these tasks: each has failed once more, and the tag's others go on. As
@@ -63,7 +63,7 @@ static void set_start(const struct context *ctx, const struct flight_job *j, str
             continue;
         at_us = MAX(at_us,
                     MIN(dbclock_reached_us(&ctx->clock, t->start_at), now_us + RATE_HORIZON_US));
-        m->late_us = MAX(at_us, now_us) + LATE_US;
+        m->late_us = MAX(at_us, now_us) + MAX(LATE_US, t->late_us);
     }
     m->start_us = at_us > now_us ? at_us : 0;
 }
@@ -129,6 +129,7 @@ static void fill_job(struct flight_job *j, struct task_array *won, size_t from)
                                             .max_attempts = t->max_attempts,
                                             .expected_at = t->expected_at,
                                             .start_at = t->start_at,
+                                            .late_us = t->late_us,
                                             .late_from_at = t->late_from_at,
                                             .expires_at = t->expires_at,
                                             .first_at = t->delay_ms ? t->create_at + t->delay_ms

@@ -6,6 +6,7 @@
 #include "base/retry.h"
 #include "conf/handlers.h"
 
+#include <string.h>
 #include <sys/param.h>
 
 /* Tasks are claimed for the slots that become free within this time: far more than a claim takes,
@@ -134,6 +135,12 @@ void look_tag_new(struct look_tag *t, enum task_level level, int64_t next_at)
         t->floor[level] = (struct peek_floor){.at = next_at};
 }
 
+void look_tag_returned(struct look_tag *t)
+{
+    t->more = true;
+    memset(t->floor, 0, sizeof t->floor);
+}
+
 /* No task of our share and that level is pending below the floor. */
 static void set_floor(struct look_tag *t, enum task_level level, struct peek_floor floor,
                       int64_t now_at)
@@ -229,6 +236,7 @@ void look_tag_short(struct look_tag *t, int64_t now_us)
 void look_tag_handler_changed(struct look_tag *t)
 {
     t->rest_until_us = t->rest_us = t->short_us = t->pause_until_us = 0;
+    t->hold = (struct look_hold){.because = LIMIT_OPEN}; /* it may have another limit */
 }
 
 int64_t look_tag_held_us(const struct look_tag *t)

@@ -92,6 +92,9 @@ unsigned look_tag_levels(const struct look_tag *t); /* those to be claimed */
 void look_tag_passed(struct look_tag *t, const size_t won[TASK_LEVELS],
                      const bool drained[TASK_LEVELS]);
 
+/* Tasks of it that were claimed are pending again, and due. */
+void look_tag_returned(struct look_tag *t);
+
 /* How long before their time its tasks are claimed, to be started in time. once: by a pass. */
 int64_t look_tag_early_ms(const struct look_tag *t, const struct look_pace *pace, bool once);
 

@@ -384,8 +384,11 @@ int settle_flush(struct settle_results *q, bool *ret_back, struct err *err)
     for (size_t i = 0; i < n && !faults.count; i++)
         learn(q->items[at[i]].tag, n, now_us - sent_us, now_us);
     for (size_t i = 0; i < n; i++)
-        if (!stays[i])
+        if (!stays[i]) {
             count(q, &q->items[at[i]], applied[i]);
+            if (task_transition(s[i].event)->unstarted && !s[i].error) /* for no fault */
+                look_tag_returned(&q->items[at[i]].tag->look);
+        }
     remove_settled(q, at, stays, n);
     if (faults.beside)
         hold(q, now_us);

@@ -83,7 +83,7 @@ static void take_slot(struct crew *w, struct job *j)
 {
     take(w, j);
     j->lane->running++;
-    j->lane->start_us = when_steady_us();
+    *queue_last_start(j) = when_steady_us();
     w->jobs.taken++;
 }
 
@@ -91,7 +91,7 @@ static void take_slot(struct crew *w, struct job *j)
  * each process takes long to be ready. */
 static bool is_late(const struct job *j)
 {
-    return j->order.late_us && j->lane->start_us > j->order.late_us;
+    return j->order.late_us && *queue_last_start(j) > j->order.late_us;
 }
 
 static void leave_slot(struct crew *w, struct job *j)

@@ -52,6 +52,7 @@ struct plan {
     const char *shell[4];    /* SHELL -c RUN; of a list: NULL */
     struct setup *setup;     /* NULL: not looked up yet */
     struct plan_kept kept;
+    int64_t start_us;  /* of the last job that was started */
     unsigned hanging;  /* starts that take long and were not given up */
     unsigned given_up; /* starts that were given up and are not over */
 };

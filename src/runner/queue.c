@@ -139,6 +139,13 @@ static bool may_start(const struct queue *q, const struct lane *l, int64_t now_u
            (now_us <= q->vouched_us || now_us <= j->order.vouched_us);
 }
 
+int64_t *queue_last_start(const struct job *j)
+{
+    struct plan *plan = &j->table->plans[j->order.handler];
+
+    return plan->handler->limit ? &plan->start_us : &j->lane->start_us;
+}
+
 struct job *queue_pick(struct queue *q, int free_slots, int slots, int64_t now_us)
 {
     int kept = handlers_slots_kept(slots);

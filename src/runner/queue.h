@@ -17,7 +17,7 @@ struct lane {
     struct job *first, *last; /* waiting, in the order of arrival */
     size_t jobs;              /* waiting or running */
     int running;              /* counted by crew.c */
-    int64_t start_us;         /* of the last job that was started */
+    int64_t start_us;         /* see queue_last_start */
     int credit;               /* grows by its handler's weight with each turn; a start needs 10 */
 };
 
@@ -40,6 +40,9 @@ void queue_take(struct queue *q, struct job *j);
 void queue_leave(struct queue *q, struct job *j);
 /* Any job that waits, or NULL. */
 struct job *queue_any(const struct queue *q);
+/* When a job was last started that is under the same limit, as far as the runner can tell: of its
+ * handler, if that names one, else of its tag. */
+int64_t *queue_last_start(const struct job *j);
 /* The next job that may start if free_slots of the slots are free, or NULL; it stays in the queue.
  * Tags take turns, longer ones by their weight, a tag stays within its handler's max_running, and
  * the last quarter of the slots is kept for tags that have nothing running. Jobs that the poller

@@ -178,12 +178,12 @@ static void of_late_starts_one_is_made_up_for(void **state)
     rig_open(&r,
              "handlers:\n"
              "  first: {run: 'while ! test -e @DIR@/go; do sleep 0.01; done'}\n"
-             "  t: {run: ':'}\n",
+             "  't*': {limit: l, run: ':'}\n",
              1);
     uint32_t first = rig_send(&r, "first");
     rig_wait(&r, MESSAGE_STARTED, first);
-    for (size_t i = 0; i < 3; i++) {
-        rig_fill(&r, &j, "t");
+    for (size_t i = 0; i < 3; i++) { /* the last one is of another tag under the limit */
+        rig_fill(&r, &j, i < 2 ? "t" : "t2");
         j.late_us = when_steady_us() + 1;
         late[i] = rig_put(&r, &j);
     }

@@ -71,7 +71,7 @@ END
     : >began
     dq -q add t
     touch end
-    dqd_start --resident
+    DQ_DQD_POLL_INTERVAL=20m DQ_DQD_LEASE=2h dqd_start --resident # nothing but the reload tells of them
     wait_until is 'status = 1' 1 # how long a task takes is known: more are claimed than can start
     rm end
     yes '{"tag":"t"}' | head -n 3 | dq -q add --from -

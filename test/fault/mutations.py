@@ -467,7 +467,7 @@ MUTATIONS += [
     ("limit-accuracy", "a limit whose rate is used up is asked late", "src/store/work/claim_store.c",
      "MAX(a->again_at - ask->horizon_ms, row->now_at + ask->horizon_ms / 2)", "a->again_at + 3 * ask->horizon_ms"),
     ("limit-clock", "an instant that only a clock set back leaves is believed", "src/base/rate.c",
-     "return next_us > now_us + RATE_HORIZON_US + r->burst * slot(r);", "return next_us > INT64_MAX - now_us - r->burst;"),
+     "return next_us > now_us + RATE_HORIZON_US + r->burst * rate_slot_us(r);", "return next_us > INT64_MAX - now_us - r->burst;"),
     ("breaker-opens-once", "a limit rests whoever changed it meanwhile", "src/store/fleet/limit_store.c",
      "\" AND breaker = 0 AND version = ?\"", "\" AND version + 99 > ?\""),
 ]

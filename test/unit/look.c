@@ -262,6 +262,8 @@ static bool job_event(struct play *p, const char *event, const char *word)
         look_tag_short(t, p->now_us);
     } else if (!strcmp(event, "mended")) {
         look_tag_handler_changed(t);
+    } else if (!strcmp(event, "returned")) {
+        look_tag_returned(t);
     } else if (!strcmp(event, "took")) {
         look_tag_took(t, n * 1000);
     } else if (!strcmp(event, "unrecorded")) {

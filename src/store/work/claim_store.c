@@ -324,8 +324,10 @@ static int reserve(struct claiming *w, struct err *err)
     MEM_LOCAL int64_t *starts = mem_alloc((n + 1) * sizeof *starts);
 
     l->next_us = rate_take(&l->rate, l->next_us, w->limit.now_at * 1000, starts, n);
-    for (size_t i = 0; i < n; i++)
+    for (size_t i = 0; i < n; i++) {
         w->found.items[i].start_at = (starts[i] + 999) / 1000;
+        w->found.items[i].late_us = rate_slot_us(&l->rate);
+    }
     buf_str(&sql, "UPDATE dq_limit SET next_at = ");
     limit_row_put_next(&sql, l->next_us);
     struct limit_answer next =
