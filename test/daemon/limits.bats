@@ -397,6 +397,25 @@ END
     [ -z "$(sql 'SELECT name FROM dq_limit')" ]
 }
 
+@test 'attempts that ended with their dqd, or with its runner, do not open a breaker' {
+    breaking
+    write_handlers <<END
+handlers:
+  pay: {limit: shop, run: 'echo >>$BATS_TEST_TMPDIR/starts; exec sleep 1000', breaker: {failures: 3, rest: 1h}}
+END
+    dqd_start --resident
+    tasks 3 pay
+    wait_until all_started 3
+    pkill -9 -P "$DQD_PID" dqd-runner
+    wait_until all_started 6
+    kill "$DQD_PID"
+    wait_until grep -q 'asked to stop' "$DQD_LOG"
+    try dqd_stop
+    is "status = 0 AND attempt = 2" 3
+    [ "$(sql 'SELECT SUM(retried), SUM(excused) FROM dq_minute')" = $'6\t6' ]
+    [ -z "$(sql 'SELECT name FROM dq_limit')" ]
+}
+
 @test 'a breaker whose limit is locked keeps no result and no other tag waiting' {
     breaking
     sql "INSERT INTO dq_limit (name) VALUES ('shop')"
