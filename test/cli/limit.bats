@@ -131,6 +131,9 @@ refused_sql()
     printf '%s\n' 'dq_limit_breaker{limit="mail.*"} 0' 'dq_limit_breaker{limit="stripe"} 2' \
         'dq_limit_rate{limit="stripe"} 300' 'dq_limit_running_max{limit="stripe"} 4' \
         'dq_limit_stops{limit="mail.*"} 1' 'dq_limit_stops{limit="stripe"} 0' | diff - metrics
+    # the breaker's rest is over: what is due waits for the task that tries, however long that takes
+    dq -q add stripe
+    dq stats -o prometheus | grep -qxF 'dq_limit_stops{limit="stripe"} 1'
 }
 
 @test 'what --export prints sets the same limits again' {

@@ -151,12 +151,13 @@ static void put_schedules(struct buf *b, const struct schedule *all, size_t coun
 }
 
 /* Those that say something. What runs is not known here: a full limit does not count as closed. */
-static void put_limits(struct buf *b, const struct fleet *fleet, int64_t now_at)
+static void put_limits(struct buf *b, const struct stats *s, const struct fleet *fleet)
 {
     static const struct {
         const char *name, *help;
     } kinds[] = {
-        {"dq_limit_stops", "Whether a pause, a hold, hours or the rate lets nothing start now."},
+        {"dq_limit_stops", "Whether a pause, a hold, hours or the rate lets nothing start now, or"
+                           " due tasks wait for the one that tries after a rest of its breaker."},
         {"dq_limit_running_max", "Tasks that may run at a time."},
         {"dq_limit_rate", "Tasks that may start a minute, rounded."},
         {"dq_limit_breaker", "How often in a row its breaker has opened."},
@@ -168,8 +169,12 @@ static void put_limits(struct buf *b, const struct fleet *fleet, int64_t now_at)
             const struct limit *l = &fleet->limits[i].limit;
             const uint64_t period_ms = (uint64_t)MAX(l->rate.period_ms, 1);
             const uint64_t minute = l->rate.count * UINT64_C(60000);
-            const uint64_t values[] = {limit_ask(l, 0, now_at, 0).why != LIMIT_OPEN, l->running,
-                                       (minute + period_ms / 2) / period_ms, l->breaker};
+            bool stops = limit_ask(l, 0, s->now_at, 0).why != LIMIT_OPEN;
+            for (size_t t = 1; l->breaker && !stops && t < s->count; t++)
+                stops = s->tags[t].info.due && !strcmp(fleet_limit_name(fleet, s->tags[t].info.tag),
+                                                       fleet->limits[i].name);
+            const uint64_t values[] = {stops, l->running, (minute + period_ms / 2) / period_ms,
+                                       l->breaker};
             if (k == 0 || values[k] || k == 3)
                 prom_u64(b, kinds[k].name, values[k], "limit", fleet->limits[i].name, NULL);
         }
@@ -205,7 +210,7 @@ void stats_prom_put(const struct stats *s, const struct fleet *fleet,
     put_tasks(&b, s, order, shown);
     put_period(&b, s, order, shown);
     put_dqds(&b, fleet);
-    put_limits(&b, fleet, s->now_at);
+    put_limits(&b, s, fleet);
     put_schedules(&b, schedules, schedule_count, fleet, s->now_at);
     out_take(&b);
 }
