@@ -6,6 +6,7 @@
 
 #include "base/log.h"
 #include "base/mem.h"
+#include "base/retry.h"
 #include "base/when.h"
 #include "store/fleet/limit_store.h"
 
@@ -14,8 +15,12 @@
 #include <string.h>
 #include <sys/param.h>
 
-#define ERROR_MOST 150    /* bytes of it, in the reason */
-#define LOCKED_US 5000000 /* until the next try, if another session has locked the limit */
+#define ERROR_MOST 150 /* bytes of it, in the reason */
+/* Until the next try, if another session has locked the limit: a claim takes two milliseconds, a
+ * forgotten transaction lasts, and on some servers each try waits for it. */
+#define LOCKED_MIN_US 5000
+#define LOCKED_MOST_US INT64_C(5000000)
+#define LOCKED_PART 5
 
 void breaker_init(struct breakers *b, const struct context *ctx, const struct minute *minute,
                   const struct tag_set *tags)
@@ -200,7 +205,7 @@ static int judge_item(struct breakers *b, const struct minute_answer *a, size_t 
 int breaker_run(struct breakers *b, bool *ret_closed, struct err *err)
 {
     struct minute_answer a = {0};
-    int64_t within_ms = 0;
+    int64_t within_ms = 0, sent_us = when_steady_us(), now_us;
     int rc = 0;
 
     for (size_t i = b->count; rc == 0 && i-- > 0;) {
@@ -216,11 +221,15 @@ int breaker_run(struct breakers *b, bool *ret_closed, struct err *err)
         if (!b->items[i].start_at && is_counted(b, &b->items[i]))
             rc = judge_item(b, &a, i, err);
     minute_store_free(a.rows, a.count);
-    if (rc == ERR_LOCKED) { /* other duties do not wait for that */
-        b->not_before_us = when_steady_us() + LOCKED_US;
-        rc = 0;
+    if (rc != ERR_LOCKED) {
+        b->locked_us = 0;
+        return rc;
     }
-    return rc;
+    now_us = when_steady_us();
+    b->locked_us = retry_pause(b->locked_us, LOCKED_MIN_US, LOCKED_MOST_US);
+    b->not_before_us =
+        now_us + MIN(MAX(b->locked_us, LOCKED_PART * (now_us - sent_us)), LOCKED_MOST_US);
+    return 0; /* other duties do not wait for that */
 }
 
 void breaker_leave(struct breakers *b)

@@ -27,6 +27,7 @@ struct breakers {
     struct breaker_watch *items;
     size_t count, cap;
     int64_t not_before_us; /* another session has locked a limit */
+    int64_t locked_us;     /* for how long it was left alone last because of that */
 };
 
 void breaker_init(struct breakers *b, const struct context *ctx, const struct minute *minute,

@@ -218,3 +218,14 @@ limits_are()
     [[ $(dq doctor) == *'t cannot be started on vm: not known why;'* ]]
     [[ $(dq why "$id") == *'not known why'* ]]
 }
+
+@test 'doctor names the processes that a dqd keeps with its host, until what it has said of them is over' {
+    fake_dqd t old
+    sql "INSERT INTO dq_rest
+         SELECT token, 't', UTC_TIMESTAMP(3) + INTERVAL 1 HOUR, 3, '1 busy, 0 idle' FROM dq_poller;
+         INSERT INTO dq_rest
+         SELECT token, 'old', UTC_TIMESTAMP(3) - INTERVAL 1 HOUR, 3, '2 busy, 0 idle' FROM dq_poller"
+    said=$(dq doctor || true)
+    [[ $said == *'processes that t keeps on vm: 1 busy, 0 idle'* ]]
+    [[ $said != *'2 busy'* ]]
+}

@@ -339,7 +339,8 @@ is_open() { [ "$(sql "SELECT breaker > 0 AND held_until > UTC_TIMESTAMP(3) FROM 
     tasks 2 pay
     dq -q cancel -t refund --yes
     wait_until is_twice
-    [ "$(started)" -eq 4 ] # one task has tried
+    # one task has tried; more, while the other dqd held the row of the limit, for 5 ms and then twice as long
+    [ "$(started)" -le 6 ]
     [[ $(dq limit shop) == *'resting for '*': the task that tried failed: exit status 1'* ]]
     try dq check
     [[ $out == *'limit shop: resting for '* ]]

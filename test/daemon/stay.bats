@@ -156,5 +156,5 @@ END
         grep -qF "$name" "$DQ_TOP/doc/dqd.8"
     done
     run dq doctor
-    [[ $output == *'processes that t* keeps: 0 busy, 0 idle, 0 MB, 1 replaced, last for: exit'* ]]
+    [[ $output == *'processes that t* keeps on '*': 0 busy, 0 idle, 0 MB, 1 replaced, last for: exit'* ]]
 }

@@ -291,11 +291,13 @@ int doctor_queue_starts(struct doctor *d, struct doctor_finding *f, struct err *
                     silent);
     for (size_t i = 0; i < fleet.rest_count; i++) {
         const struct handler_rest *rest = &fleet.rests[i];
-        if (rest->reason == HANDLER_KEPT && kept++ < TAGS_NAMED)
-            doctor_find(f, DOCTOR_OK, "processes that %s keeps: %s", rest->tag, rest->error);
-        for (size_t k = 0; k < fleet.count && named < TAGS_NAMED; k++) {
+        for (size_t k = 0; k < fleet.count; k++) {
             const struct poller_info *dqd = &fleet.dqds[k];
-            if (!dqd->alive || fleet_rest(&fleet, dqd, rest->tag) != rest ||
+            if (rest->reason == HANDLER_KEPT && rest->for_ms > 0 &&
+                !memcmp(rest->token, dqd->token, sizeof rest->token) && kept++ < TAGS_NAMED)
+                doctor_find(f, DOCTOR_OK, "processes that %s keeps on %s: %s", rest->tag, dqd->host,
+                            rest->error);
+            if (named == TAGS_NAMED || !dqd->alive || fleet_rest(&fleet, dqd, rest->tag) != rest ||
                 is_said(rest, said, named))
                 continue;
             said[named++] = rest;
