@@ -15,7 +15,7 @@
 #include <sys/param.h>
 #include <sys/resource.h>
 
-/* Of the files that the runner may open, those that are not for a job, which has one: its body,
+/* Of the files that the runner may open, those that are not for a job, which has one: a long body,
  * then its output; one that runs has one more, for its answer, and a batch another for stderr. */
 #define FILES_OTHERS 32
 #define FILES_RUNNING 2

@@ -437,7 +437,7 @@ static void init_launcher(struct runner *r)
 
     getrlimit(RLIMIT_NOFILE, &given);
     files = given;
-    /* each waiting job holds a descriptor; handlers get the limit as it was */
+    /* a waiting job with a long input holds one; handlers get the limit as it was */
     files.rlim_cur = files.rlim_max;
     setrlimit(RLIMIT_NOFILE, &files);
     grow_fd_table(files.rlim_cur);
