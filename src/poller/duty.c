@@ -115,12 +115,7 @@ static int beat(struct duties *d, struct err *err)
 
 static int served(struct duties *d, struct err *err)
 {
-    const uint64_t before = d->tags.recorded;
-    int rc = served_run(&d->served, err);
-
-    if (before && d->tags.recorded != before)
-        registry_beat_soon(&d->registry); /* the heartbeat names what is recorded */
-    return rc;
+    return served_run(&d->served, err);
 }
 
 static int schedule(struct duties *d, struct err *err)
@@ -380,7 +375,6 @@ int64_t duty_next(const struct duties *d)
 void duty_set_handlers(struct duties *d, struct handlers *handlers)
 {
     tags_set_handlers(&d->tags, handlers);
-    registry_beat_soon(&d->registry);
     served_handlers_changed(&d->served);
 }
 

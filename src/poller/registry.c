@@ -91,7 +91,7 @@ static int say(struct registry *r, struct poller_share *ret, struct err *err)
                              .running = (int)look_running(r->look),
                              .stale_after_ms = STALE_BEATS * ctx->conf->dqd.heartbeat_ms,
                              .lease_ms = ctx->conf->dqd.lease_ms,
-                             .handlers = r->tags->recorded ? r->tags->recorded : table->number,
+                             .handlers = r->tags->recorded,
                              .handlers_file = table->handlers->path,
                              .tags = globs_of(r->tags, &globs),
                              .clock_ahead_ms = clock_ahead_ms(ctx),

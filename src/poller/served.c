@@ -82,7 +82,9 @@ static char *retry_text(const struct retry_policy *p)
     return buf_take(&b);
 }
 
-static int put_handlers(const struct served *s, const struct handlers_table *table, struct err *err)
+/* known: the rows are there. */
+static int put_handlers(const struct served *s, const struct handlers_table *table, bool known,
+                        struct err *err)
 {
     const struct handlers *all = table->handlers;
     MEM_LOCAL struct handler_row *rows = mem_zero(all->count, sizeof *rows);
@@ -102,7 +104,8 @@ static int put_handlers(const struct served *s, const struct handlers_table *tab
                                        .retry = retry_text(&h->retry),
                                        .limit = h->limit};
     }
-    int rc = handler_store_put(s->ctx->db, table->number, rows, all->count, err);
+    int rc = handler_store_put(s->ctx->db, &s->ctx->owner, table->number, rows,
+                               known ? 0 : all->count, err);
     for (size_t i = 0; i < all->count; i++)
         free(rows[i].retry);
     return rc;
@@ -112,28 +115,23 @@ static int put_handlers(const struct served *s, const struct handlers_table *tab
 static int look(struct served *s, struct err *err)
 {
     const struct handlers_table *table = tags_table(s->tags);
-    const bool named = s->tags->recorded == table->number; /* by a heartbeat */
     struct handler_seen seen = {false, false};
     int rc = handler_store_look(s->ctx->db, table->number, &seen, err);
 
     seen.known |= !table->number; /* of no handlers, there is nothing to record */
     s->clean = s->clean || seen.rests;
     s->tags->rests_changed |= seen.rests; /* some may be over */
-    if (rc == 0 && s->leftover && named && seen.known) {
-        rc = handler_store_clean(s->ctx->db, err);
-        s->leftover = rc < 0;
-    }
-    if (rc == 0 && !seen.known) {
+    if (rc == 0 && (!seen.known || s->tags->recorded != table->number)) {
         s->clean = true;
-        rc = put_handlers(s, table, err);
+        rc = put_handlers(s, table, seen.known, err);
+        if (rc == 0 && s->tags->recorded != table->number) {
+            s->tags->recorded = table->number;
+            rc = handler_store_clean(s->ctx->db, err); /* those of before */
+        }
     }
-    if (rc < 0)
-        return rc;
-    s->leftover |= s->tags->recorded && !named;
-    s->look_us = when_steady_us() +
-                 (s->leftover ? 2 * s->ctx->conf->dqd.heartbeat_ms * 1000 : LOOK_EVERY_US);
-    s->tags->recorded = table->number;
-    return 0;
+    if (rc == 0)
+        s->look_us = when_steady_us() + LOOK_EVERY_US;
+    return rc;
 }
 
 /* What others are to know of a tag; false: nothing. The error is heap memory. */

@@ -25,7 +25,6 @@ struct served {
     int64_t look_us;          /* when to see whether the handlers are there; 0: now */
     int64_t rests_us;         /* no rests are written before */
     bool clean;               /* at the end, look for what nobody refers to any more */
-    bool leftover;            /* the handlers of before a reload are recorded, too */
     int64_t retry_us;         /* after a failure: nothing before */
     bool refused;             /* the server refuses; that was logged */
     struct served_kept *kept; /* of each handler */

@@ -29,6 +29,7 @@ void tags_init(struct tag_set *set, struct look *look, const char *const *globs,
                struct handlers *handlers)
 {
     *set = (struct tag_set){.look = look, .globs = globs, .table = handlers_table_new(handlers)};
+    set->recorded = set->table->number;
 }
 
 static const char *name_of(const void *items, size_t i)

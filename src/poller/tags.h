@@ -49,7 +49,7 @@ struct tag_set {
     size_t count, cap;
     int64_t looked_at;  /* the last look, on the database's clock */
     int64_t short_us;   /* when the host was last too short of something for a start; 0: never */
-    uint64_t recorded;  /* the number of the handlers of which served.c knows a record; 0: none */
+    uint64_t recorded;  /* the number of the handlers by which others know this dqd */
     bool rests_changed; /* rests, refusals or slow tags, since served.c recorded them */
 };
 

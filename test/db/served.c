@@ -9,7 +9,7 @@
 #include <stdlib.h>
 
 static const struct poller_say resident = {
-    .mode = "resident", .slots = 8, .stale_after_ms = 60000, .handlers = 7, .clock_ahead_ms = 250};
+    .mode = "resident", .slots = 8, .stale_after_ms = 60000, .handlers = 5, .clock_ahead_ms = 250};
 
 static void beat(const struct claim_owner *o, const struct poller_say *say)
 {
@@ -59,10 +59,12 @@ static void handlers_are_written_once_and_kept_while_a_dqd_has_them(void **state
     beat(&a, &resident);
     beat(&b, &resident);
     assert_false(known(7));
-    ok(handler_store_put(db, 7, rows, 2, &err));
+    ok(handler_store_put(db, &a, 7, rows, 2, &err));
     assert_true(known(7));
-    ok(handler_store_put(db, 7, rows, 2, &err)); /* another dqd has been faster */
+    assert_int_equal(number(db, "SELECT COUNT(*) FROM dq_poller WHERE handlers = 7"), 1);
+    ok(handler_store_put(db, &b, 7, rows, 2, &err)); /* another dqd has been faster */
     assert_int_equal(handlers(), 2);
+    assert_int_equal(number(db, "SELECT COUNT(*) FROM dq_poller WHERE handlers = 7"), 2);
     ok(handler_store_list(db, numbers_of, 2, &list, &count, &err));
     assert_int_equal(count, 2);
     assert_string_equal(list[0].pattern, "mail.*");
@@ -85,12 +87,14 @@ static void thousands_of_handlers_are_all_there_or_none(void **state)
     enum { N = 5000 };
     struct handler_row *rows = mem_zero(N, sizeof *rows), *list;
     const uint64_t number_of = 7;
+    struct claim_owner a = owner('a');
     size_t count;
 
     (void)state;
     for (size_t i = 0; i < N; i++)
         rows[i] = (struct handler_row){.pattern = mem_printf("tag.%zu", N - i), .batch = 1};
-    ok(handler_store_put(db, 7, rows, N, &err));
+    beat(&a, &resident);
+    ok(handler_store_put(db, &a, 7, rows, N, &err));
     ok(handler_store_list(db, &number_of, 1, &list, &count, &err));
     assert_int_equal(count, N);
     assert_string_equal(list[0].pattern, "tag.5000");
@@ -100,8 +104,9 @@ static void thousands_of_handlers_are_all_there_or_none(void **state)
     run(db, "DELETE FROM dq_handler");
     free(rows[N - 1].pattern);
     rows[N - 1].pattern = mem_printf("%0200d", 1); /* the server refuses the last statement */
-    assert_true(handler_store_put(db, 7, rows, N, &err) < 0);
+    assert_true(handler_store_put(db, &a, 8, rows, N, &err) < 0);
     assert_int_equal(handlers(), 0);
+    assert_int_equal(number(db, "SELECT COUNT(*) FROM dq_poller WHERE handlers = 8"), 0);
     handler_store_free(rows, N);
 }
 

@@ -69,16 +69,21 @@ static int insert_all(struct db *db, uint64_t handlers, const struct handler_row
     return rc;
 }
 
-int handler_store_put(struct db *db, uint64_t handlers, const struct handler_row *rows,
-                      size_t count, struct err *err)
+int handler_store_put(struct db *db, const struct claim_owner *owner, uint64_t handlers,
+                      const struct handler_row *rows, size_t count, struct err *err)
 {
     int rc = db_begin(db, err);
 
     if (rc < 0)
         return rc;
     rc = insert_all(db, handlers, rows, count, err);
+    if (rc == 0)
+        rc = sql_exec(db, NULL, err, "UPDATE dq_poller SET handlers = ? WHERE token = ?",
+                      SQL_ID(handlers), SQL_TOKEN(owner->token));
     rc = db_end(db, rc, err);
-    return rc == ERR_DUPLICATE ? 0 : rc; /* another dqd has added them since */
+    if (rc == ERR_DUPLICATE && count) /* another dqd has added them since */
+        rc = handler_store_put(db, owner, handlers, NULL, 0, err);
+    return rc;
 }
 
 /* ---- what nobody refers to */

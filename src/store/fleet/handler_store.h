@@ -31,10 +31,11 @@ struct handler_seen {
 };
 int handler_store_look(struct db *db, uint64_t handlers, struct handler_seen *ret, struct err *err)
     __attribute__((warn_unused_result));
-/* Adds the handlers of that number, in their order: all of them or none. ERR_LOCKED if another dqd
- * is about to do so. */
-int handler_store_put(struct db *db, uint64_t handlers, const struct handler_row *rows,
-                      size_t count, struct err *err) __attribute__((warn_unused_result));
+/* Adds the handlers of that number, in their order, unless they are there, and names the number in
+ * the row of the dqd: all of it or nothing. ERR_LOCKED if another dqd is about to add them. */
+int handler_store_put(struct db *db, const struct claim_owner *owner, uint64_t handlers,
+                      const struct handler_row *rows, size_t count, struct err *err)
+    __attribute__((warn_unused_result));
 /* Deletes what no row of dq_poller refers to. */
 int handler_store_clean(struct db *db, struct err *err) __attribute__((warn_unused_result));
 /* Lists the handlers of these numbers, by number and in the order of the file. Free *ret with
