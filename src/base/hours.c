@@ -97,10 +97,10 @@ static int scan_time(struct scan *s, int *ret)
     if (!scan_number(s, 2, true, &hour) || *s->p != ':')
         return scan_fault(s, at, "like 08:00-18:00", "a time of day is missing");
     if (hour > 24)
-        return scan_fault(s, at, NULL, "hours go from 00 to 24: wrong");
+        return scan_fault(s, at, NULL, "hours go from 00 to 24");
     at = ++s->p;
     if (!scan_number(s, 2, false, &minute) || minute > (hour == 24 ? 0 : 59))
-        return scan_fault(s, at, NULL, "minutes go from 00 to %s: wrong",
+        return scan_fault(s, at, NULL, "minutes go from 00 to %s",
                           hour == 24 ? "00 behind 24" : "59");
     *ret = hour * 60 + minute;
     return 0;
@@ -114,14 +114,14 @@ static int scan_times(struct scan *s, struct window *w)
         return ERR_DATA;
     if (w->from == DAY_MINUTES)
         return scan_fault(s, at, "write 00:00 of the next day",
-                          "a window begins before 24:00: wrong");
+                          "24:00 is the end of a day");
     if (*s->p != '-')
         return scan_fault(s, s->p, "like 08:00-18:00", "\"-\" and a time are missing");
     s->p++;
     if (scan_time(s, &w->to))
         return ERR_DATA;
     if (w->to == w->from)
-        return scan_fault(s, at, "the whole day is 00:00-24:00", "this window never opens: wrong");
+        return scan_fault(s, at, "the whole day is 00:00-24:00", "this window never opens");
     w->to += w->to < w->from ? DAY_MINUTES : 0;
     return 0;
 }

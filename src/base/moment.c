@@ -51,9 +51,9 @@ static int scan_ms(struct scan *s, int64_t *ret_ms)
 static int check_date(struct scan *s, const struct civil *c, const char *month, const char *day)
 {
     if (c->month < 1 || c->month > 12)
-        return scan_fault(s, month, NULL, "months go from 01 to 12: wrong");
+        return scan_fault(s, month, NULL, "months go from 01 to 12");
     if (c->day < 1 || c->day > civil_days_in_month(c->year, c->month))
-        return scan_fault(s, day, NULL, "%s %d has %d days: wrong", month_names[c->month - 1],
+        return scan_fault(s, day, NULL, "%s %d has %d days", month_names[c->month - 1],
                           c->year, civil_days_in_month(c->year, c->month));
     return 0;
 }
@@ -67,9 +67,9 @@ int moment_scan_date(struct scan *s, int first_year, struct civil *c)
     s->p++;
     if (!scan_number(s, 2, false, &c->month) || *s->p++ != '-' ||
         !scan_number(s, 2, false, &c->day))
-        return scan_fault(s, year, NULL, "a date is written like 2026-11-21: malformed");
+        return scan_fault(s, year, NULL, "a date is written like 2026-11-21");
     if (c->year < first_year)
-        return scan_fault(s, year, NULL, "years go from 1000 to 9999: wrong");
+        return scan_fault(s, year, NULL, "years go from 1000 to 9999");
     return check_date(s, c, year + 5, year + 8);
 }
 
@@ -82,14 +82,14 @@ int moment_scan_clock(struct scan *s, int64_t *ret_ms)
     if (!scan_number(s, 2, true, &hour) || *s->p != ':')
         return scan_fault(s, at, clock_hint, "a time of day is missing");
     if (hour > 23)
-        return scan_fault(s, at, NULL, "hours go from 00 to 23: wrong");
+        return scan_fault(s, at, NULL, "hours go from 00 to 23");
     at = ++s->p;
     if (!scan_number(s, 2, false, &minute) || minute > 59)
-        return scan_fault(s, at, NULL, "minutes go from 00 to 59: wrong");
+        return scan_fault(s, at, NULL, "minutes go from 00 to 59");
     if (*s->p == ':') {
         at = ++s->p;
         if (!scan_number(s, 2, false, &second) || second > 59)
-            return scan_fault(s, at, NULL, "seconds go from 00 to 59: wrong");
+            return scan_fault(s, at, NULL, "seconds go from 00 to 59");
         if (*s->p == '.' || *s->p == ',') {
             s->p++;
             if (scan_ms(s, &ms))
@@ -132,7 +132,7 @@ static int scan_hours(struct scan *s, int64_t *ret_ms)
     if (!scan_half(s, &pm))
         return alone ? scan_fault(s, at, clock_hint, "a time of day is missing") : 0;
     if (hour < 1 || hour > 12)
-        return scan_fault(s, at, NULL, "hours go from 1 to 12 before am and pm: wrong");
+        return scan_fault(s, at, NULL, "hours go from 1 to 12 before am and pm");
     if (*ret_ms == 12 * WHEN_HOUR)
         return scan_fault(s, at, "write noon, midnight, 12:00 or 00:00",
                           "12am and 12pm mean noon to some and midnight to others");
@@ -269,7 +269,7 @@ static int scan_compact(struct scan *s, struct moment *m)
     m->kind = MOMENT_DATE;
     if (!scan_number(s, 4, false, &m->date.year) || !scan_number(s, 2, false, &m->date.month) ||
         !scan_number(s, 2, false, &m->date.day) || m->date.year < 1000)
-        return scan_fault(s, year, NULL, "years go from 1000 to 9999: wrong");
+        return scan_fault(s, year, NULL, "years go from 1000 to 9999");
     const char *clock = ++s->p;
     if (check_date(s, &m->date, year + 4, year + 6))
         return ERR_DATA;

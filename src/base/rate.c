@@ -79,7 +79,7 @@ int rate_parse(const char *text, struct rate *ret, struct err *err)
     for (; isdigit((unsigned char)*s.p); s.p++)
         count = count <= RATE_COUNT_MAX ? count * 10 + (uint32_t)(*s.p - '0') : count;
     if (count > RATE_COUNT_MAX)
-        return scan_fault(&s, text, NULL, "more than %d starts: wrong", RATE_COUNT_MAX);
+        return scan_fault(&s, text, NULL, "at most %d starts", RATE_COUNT_MAX);
     if (!count && (!*s.p || *s.p == '/'))
         return scan_fault(&s, NULL, "use dq pause", "a rate of 0 lets nothing start");
     const char *period = s.p + 1;
@@ -91,7 +91,7 @@ int rate_parse(const char *text, struct rate *ret, struct err *err)
     if (*s.p)
         return scan_fault(&s, s.p, NULL, "unexpected \"%c\"", *s.p);
     if (period_ms < 1 || period_ms > PERIOD_MAX_MS)
-        return scan_fault(&s, period, NULL, "a period goes from 1ms to 31d: wrong");
+        return scan_fault(&s, period, NULL, "a period goes from 1ms to 31d");
     *ret = (struct rate){count, period_ms, 1};
     return 0;
 }

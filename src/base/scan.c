@@ -24,14 +24,14 @@ int scan_fault(const struct scan *s, const char *at, const char *hint, const cha
     if (at) {
         for (const char *c = s->text; c < at; c++)
             character += !text_continues(c[1]);
-        snprintf(place, sizeof place, " at character %zu", character);
+        snprintf(place, sizeof place, "at character %zu: ", character);
     }
     va_list ap;
     va_start(ap, fmt);
     vsnprintf(message, sizeof message, fmt, ap);
     va_end(ap);
     return err_set(s->err, ERR_DATA, "%s \"%.*s%s\": %s%s%s%s%s", s->what, (int)shown, s->text,
-                   cut ? "..." : "", message, place, hint ? " (" : "", hint ? hint : "",
+                   cut ? "..." : "", place, message, hint ? " (" : "", hint ? hint : "",
                    hint ? ")" : "");
 }
 

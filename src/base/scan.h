@@ -16,7 +16,7 @@ struct scan {
     struct err *err;
 };
 
-/* Sets ERR_DATA, `time "2026-02-31": February has 28 days in 2026 at character 9 (hint)`, and
+/* Sets ERR_DATA, `time "2026-02-31": at character 9: February 2026 has 28 days (hint)`, and
  * returns it. at NULL: no place; hint NULL: none. Places count characters from 1. */
 int scan_fault(const struct scan *s, const char *at, const char *hint, const char *fmt, ...)
     __attribute__((format(printf, 4, 5)));

@@ -12,7 +12,7 @@
 /* A duration: "500ms", "10s", "10m", "1h30m", "2d", "1w", "1.5h", "0". Units are ms s m h d w (also
  * min, hour(s), day(s), ...), from large to small, each once; blanks are allowed between the parts.
  * A number needs a unit, unless it is 0, and cannot be negative; "a" and "an" are 1. ERR_DATA, with
- * a text that shows the place: `duration "10x": unknown unit "x" at character 3 (use ms, s, m, h, d
+ * a text that shows the place: `duration "10x": at character 3: unknown unit "x" (use ms, s, m, h, d
  * or w)`. */
 int when_parse_duration(const char *text, int64_t *ret_ms, struct err *err)
     __attribute__((warn_unused_result));

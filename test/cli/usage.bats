@@ -62,7 +62,7 @@ verbs() { dq help | awk '/^[a-z].*:$/ { verbs = !/^options/ } verbs && /^  [a-z]
 }
 
 @test 'an error in a duration or time is reported with its position' {
-    refused 64 'dq: add: --in: duration "10x": unknown unit "x" at character 3' add t --in 10x
+    refused 64 'dq: add: --in: duration "10x": at character 3: unknown unit "x"' add t --in 10x
     refused 64 'at character' add t --in 10
     refused 64 'at character' add t --in 1h1h
     refused 64 '--at: time "2026-02-31"' add t --at 2026-02-31
