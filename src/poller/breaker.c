@@ -61,7 +61,7 @@ void breaker_ended(struct breakers *b, const struct tag_state *t, const struct s
     bool done = x->to == TASK_DONE;
 
     /* what does not count as an attempt was given back, or snoozed */
-    if ((done && !t->probing) || t->handler < 0 || x->attempt_change < 0 || s->permanent)
+    if ((done && !t->probing) || t->handler < 0 || x->attempt_change < 0 || s->excused)
         return;
     const struct handlers *h = tags_table(b->tags)->handlers;
     const struct handler *own = tags_handler(b->tags, t);

@@ -54,7 +54,7 @@ static void on_result(const struct context *ctx, struct flight *f, struct flight
                       const struct message_result *e)
 {
     struct flight_task *t = find_task(j, e->id);
-    struct settlement s = {.permanent = e->permanent || e->outcome == OUTCOME_KILLED,
+    struct settlement s = {.excused = e->permanent || e->outcome == OUTCOME_KILLED,
                            .exit_code = e->exit_code,
                            .signal = e->signal,
                            .error = e->error,
@@ -169,7 +169,7 @@ static void take_back_begun(const struct context *ctx, struct flight *f, struct 
     for (uint32_t i = 0; i < j->count; i++) {
         struct flight_task *t = &j->flight[i];
         struct settlement s = {
-            .outcome = OUTCOME_RUNNER_DIED, .permanent = true, .exit_code = -1, .signal = SIGKILL};
+            .outcome = OUTCOME_RUNNER_DIED, .excused = true, .exit_code = -1, .signal = SIGKILL};
 
         s.event = t->attempt >= t->max_attempts ? TASK_GIVE_UP : TASK_TAKE_BACK;
         s.start_at = MAX(dbclock_at(&ctx->clock, j->start_us ? j->start_us : when_steady_us()),

@@ -131,6 +131,12 @@ int64_t number(struct db *d, const char *fmt, ...)
     return value;
 }
 
+void assert_one(const char *what)
+{
+    if (number(db, "SELECT COUNT(*) FROM %s", what) != 1)
+        fail_msg("not one: %s", what);
+}
+
 const char *numbers(unsigned n)
 {
     static struct buf table = BUF_INIT;
@@ -213,6 +219,14 @@ uint64_t add(const char *tag, const char *key, int64_t delay_ms)
             " MICROSECOND WHERE id = %" PRIu64,
             -delay_ms * 1000, added.id);
     return added.id;
+}
+
+struct slot_store_done decide(struct db *d)
+{
+    struct slot_store_done done;
+
+    ok(slot_store_decide(d, &done, &err));
+    return done;
 }
 
 struct claim_owner owner(unsigned char seed)

@@ -24,6 +24,7 @@
 #include "store/work/peek_store.h"
 #include "store/work/retention_store.h"
 #include "store/work/settle_store.h"
+#include "store/work/slot_store.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -56,6 +57,7 @@ int exec(struct db *d, const char *text); /* it may fail; what db_exec returns *
 void as_root(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
 int64_t number(struct db *d, const char *fmt, ...)
     __attribute__((format(printf, 2, 3))); /* first cell; INT64_MIN: no row or NULL */
+void assert_one(const char *what); /* fails unless there is 1, as SELECT COUNT(*) FROM what counts */
 /* A derived table with the numbers 1 to n in its column seq, valid until the next call: only
  * MariaDB has tables of numbers, and the limits of recursion differ. */
 const char *numbers(unsigned n);
@@ -66,6 +68,7 @@ int64_t reads(struct db *d);
 
 /* A task as most tests want it: due delay_ms from now (negative: overdue). */
 uint64_t add(const char *tag, const char *key, int64_t delay_ms);
+struct slot_store_done decide(struct db *d); /* the slots that are due */
 struct claim_owner owner(unsigned char seed);
 /* Claims up to limit tasks of the tag, lease a minute; the list is the caller's. */
 struct task_array claim(struct db *d, const struct claim_owner *o, const char *tag, size_t limit);

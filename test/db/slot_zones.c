@@ -1,27 +1,11 @@
 /* Slots when hosts have different time zones, and when new ones arrive. */
 #include "harness.h"
 #include "store/ask/schedule_store.h"
-#include "store/work/slot_store.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
-
-static struct slot_store_done decide(struct db *d)
-{
-    struct slot_store_done done;
-
-    ok(slot_store_decide(d, &done, &err));
-    return done;
-}
-
-/* Fails unless there is 1, as the SELECT counts. */
-static void one(const char *what)
-{
-    if (number(db, "SELECT COUNT(*) FROM %s", what) != 1)
-        fail_msg("not one: %s", what);
-}
 
 static char zones_dir[] = "/tmp/dq-zones-XXXXXX";
 
@@ -74,17 +58,17 @@ static void the_newest_time_zones_count(void **state)
     make_zones("2020b", "Asia/Tokyo");
     use_zones("2020a");
     ok(schedule_store_change(db, &change, 1, NULL, &act, &bad, &err));
-    one("dq_schedule WHERE HOUR(next_slot) = 4 AND zone_version = '2020a'");
+    assert_one("dq_schedule WHERE HOUR(next_slot) = 4 AND zone_version = '2020a'");
     ok(slot_store_renew(db, &more, &err));
-    one("dq_schedule WHERE version = 1");
+    assert_one("dq_schedule WHERE version = 1");
     /* only slots that are not reached move */
     use_zones("2020b");
     run(db, "UPDATE dq_schedule SET next_slot = UTC_TIMESTAMP(3)");
     ok(slot_store_renew(db, &more, &err));
-    one("dq_schedule WHERE version = 1");
+    assert_one("dq_schedule WHERE version = 1");
     run(db, "UPDATE dq_schedule SET next_slot = UTC_TIMESTAMP(3) + INTERVAL 1 HOUR");
     ok(slot_store_renew(db, &more, &err));
-    one("dq_schedule WHERE HOUR(next_slot) = 3 AND MINUTE(next_slot) = 0 AND zone_version = '2020b' AND version = 2");
+    assert_one("dq_schedule WHERE HOUR(next_slot) = 3 AND MINUTE(next_slot) = 0 AND zone_version = '2020b' AND version = 2");
     /* a host with older ones leaves the slot to others for a while */
     use_zones("2020a");
     run(db, "UPDATE dq_schedule SET next_slot = UTC_TIMESTAMP(3)");
@@ -93,11 +77,11 @@ static void the_newest_time_zones_count(void **state)
     assert_true(done.look_at > 0);
     use_zones("2020b");
     assert_int_equal(decide(db).decided, 1);
-    one("dq_schedule WHERE HOUR(next_slot) = 3 AND zone_version = '2020b'");
+    assert_one("dq_schedule WHERE HOUR(next_slot) = 3 AND zone_version = '2020b'");
     run(db, "UPDATE dq_schedule SET next_slot = UTC_TIMESTAMP(3) - INTERVAL 6 SECOND, overlap = 2");
     use_zones("2020a");
     assert_int_equal(decide(db).decided, 1);
-    one("dq_schedule WHERE HOUR(next_slot) = 4 AND zone_version = '2020a'");
+    assert_one("dq_schedule WHERE HOUR(next_slot) = 4 AND zone_version = '2020a'");
     schedule_store_change_done(&change, 1);
 }
 
@@ -163,11 +147,11 @@ static void the_slot_of_the_day_of_new_time_zones_is_decided_once(void **state)
     renew("2020b"); /* it is past by the newer ones, and not left to a host with older ones */
     use_zones("2020a");
     assert_int_equal(decide(db).decided, 0);
-    one("dq_slot WHERE decision = 1");
-    one("dq_schedule WHERE next_slot > UTC_TIMESTAMP(3) + INTERVAL 23 HOUR");
+    assert_one("dq_slot WHERE decision = 1");
+    assert_one("dq_schedule WHERE next_slot > UTC_TIMESTAMP(3) + INTERVAL 23 HOUR");
     set_schedule("2020b", 9, "daily", -30);
     renew("2020d"); /* it was decided by the older ones */
-    one("dq_schedule WHERE next_slot > UTC_TIMESTAMP(3) + INTERVAL 24 HOUR");
+    assert_one("dq_schedule WHERE next_slot > UTC_TIMESTAMP(3) + INTERVAL 24 HOUR");
 }
 
 /* The first slot of several is not lost, and none that is decided comes again. */

@@ -5,7 +5,6 @@
 #include "store/db/db_connect.h"
 #include "store/fleet/poller_store.h"
 #include "store/work/slot_record.h"
-#include "store/work/slot_store.h"
 
 #include <pthread.h>
 #include <stdio.h>
@@ -22,21 +21,6 @@ static void hourly(const char *name, const char *ago, const char *more)
         name, ago, *more ? ", " : "", more);
 }
 
-static struct slot_store_done decide(struct db *d)
-{
-    struct slot_store_done done;
-
-    ok(slot_store_decide(d, &done, &err));
-    return done;
-}
-
-/* Fails unless there is 1, as the SELECT counts. */
-static void one(const char *what)
-{
-    if (number(db, "SELECT COUNT(*) FROM %s", what) != 1)
-        fail_msg("not one: %s", what);
-}
-
 static void a_slot_is_decided_once_with_its_task(void **state)
 {
     (void)state;
@@ -51,15 +35,15 @@ static void a_slot_is_decided_once_with_its_task(void **state)
                               " DIV 1000 FROM dq_schedule");
     ok(db_now(db, &now_at, &err));
     assert_int_equal(done.look_at, later_at - SLOT_AHEAD_MS);
-    one("dq_schedule c JOIN dq_slot s ON s.name = c.name AND s.slot = c.last_slot JOIN dq_task t"
+    assert_one("dq_schedule c JOIN dq_slot s ON s.name = c.name AND s.slot = c.last_slot JOIN dq_task t"
         " ON t.task_key = CONCAT('backup@', DATE_FORMAT(s.slot, '%Y-%m-%dT%H:%i:%s.'),"
         " LPAD(MICROSECOND(s.slot) DIV 1000, 3, '0'), 'Z') AND t.expected_time = s.slot AND t.expires_time = c.next_slot"
         " WHERE c.version = 8 AND c.missed = 0 AND c.next_slot > UTC_TIMESTAMP(3) AND MINUTE(c.next_slot) = 0"
         " AND s.decision = 0 AND s.missed = 2 AND s.is_open = 1 AND t.missed_slots = 2 AND t.live = 1"
         " AND t.message_body = x'00ff' AND t.body_size = 2 AND t.tag = 't' AND t.status = 0");
     assert_int_equal(decide(db).decided, 0);
-    one("dq_task");
-    one("dq_slot");
+    assert_one("dq_task");
+    assert_one("dq_slot");
 }
 
 /* A key of the server's expression is the one of slot_put_key. */
@@ -118,10 +102,10 @@ static void the_run_that_lives_is_replaced(void **state)
         " WHERE task_key LIKE 'ended@%%'");
     run(db, "UPDATE dq_schedule SET next_slot = UTC_TIMESTAMP(3)");
     assert_int_equal(decide(db).added, 3);
-    one("dq_task WHERE task_key LIKE 'waits@%' AND status = 4 AND live IS NULL");
-    one("dq_task WHERE task_key LIKE 'runs@%' AND status = 4 AND version = 6");
-    one("dq_task WHERE task_key LIKE 'ended@%' AND status = 1 AND version = 6");
-    one("dq_attempt WHERE outcome = 'cancelled' AND host = 'h'");
+    assert_one("dq_task WHERE task_key LIKE 'waits@%' AND status = 4 AND live IS NULL");
+    assert_one("dq_task WHERE task_key LIKE 'runs@%' AND status = 4 AND version = 6");
+    assert_one("dq_task WHERE task_key LIKE 'ended@%' AND status = 1 AND version = 6");
+    assert_one("dq_attempt WHERE outcome = 'cancelled' AND host = 'h'");
     assert_int_equal(number(db, "SELECT COUNT(*) FROM dq_task WHERE status = 0"), 3);
 }
 
@@ -198,8 +182,8 @@ static void a_task_that_is_refused_costs_its_own_slot(void **state)
     assert_int_equal(done.refused, 1);
     assert_string_equal(done.fault.name, "s4");
     assert_non_null(strstr(done.fault.err.text, "not that"));
-    one("dq_slot WHERE name = 's4' AND decision = 5 AND error LIKE '%not that%' AND is_open IS NULL");
-    one("dq_schedule WHERE name = 's4' AND missed = 3 AND last_slot IS NULL AND next_slot > UTC_TIMESTAMP(3)");
+    assert_one("dq_slot WHERE name = 's4' AND decision = 5 AND error LIKE '%not that%' AND is_open IS NULL");
+    assert_one("dq_schedule WHERE name = 's4' AND missed = 3 AND last_slot IS NULL AND next_slot > UTC_TIMESTAMP(3)");
     assert_int_equal(number(db, "SELECT COUNT(*) FROM dq_task"), 8);
 }
 
@@ -233,7 +217,7 @@ static void a_locked_schedule_is_left_for_later(void **state)
     assert_int_equal(done.fault.count, 1);
     assert_string_equal(done.fault.name, "a");
     assert_int_equal(done.fault.err.code, ERR_LOCKED);
-    one("dq_slot WHERE name = 'b'");
+    assert_one("dq_slot WHERE name = 'b'");
     ok(db_end(other, 0, &err));
     db_free(other);
     assert_int_equal(decide(db).decided, 1);
@@ -272,8 +256,8 @@ static void a_lost_answer_does_not_decide_twice(void **state)
         const bool stored = i == 7;
         assert_int_equal(number(db, "SELECT COUNT(*) FROM dq_task"), stored);
         assert_int_equal(decide(d).decided, !stored);
-        one("dq_task");
-        one("dq_slot");
+        assert_one("dq_task");
+        assert_one("dq_slot");
         proxy_free(p);
     }
 }
@@ -313,11 +297,11 @@ static void how_runs_end_is_recorded(void **state)
     run(db, "DELETE FROM dq_task WHERE task_key LIKE 'deleted@%%'");
     ok(slot_record_harvest(db, &more, &err));
     assert_false(more);
-    one("dq_slot WHERE name = 'done' AND result = 1 AND start_time IS NOT NULL AND finish_time IS NOT NULL AND task_id"
+    assert_one("dq_slot WHERE name = 'done' AND result = 1 AND start_time IS NOT NULL AND finish_time IS NOT NULL AND task_id"
         " AND is_open IS NULL AND decision = 0");
-    one("dq_slot WHERE name = 'failed' AND result = 2 AND exit_code = 3 AND LENGTH(error) = 255");
-    one("dq_slot WHERE name = 'deleted' AND result IS NULL AND is_open IS NULL");
-    one("dq_slot WHERE is_open = 1 AND name = 'runs'");
+    assert_one("dq_slot WHERE name = 'failed' AND result = 2 AND exit_code = 3 AND LENGTH(error) = 255");
+    assert_one("dq_slot WHERE name = 'deleted' AND result IS NULL AND is_open IS NULL");
+    assert_one("dq_slot WHERE is_open = 1 AND name = 'runs'");
     /* the record outlives the tasks */
     run(db, "DELETE FROM dq_task");
     ok(schedule_store_list(db, &(struct schedule_filter){.glob = "*e*"}, &list, &count, &now_at,
@@ -372,14 +356,14 @@ static void a_run_that_begins_anew_during_a_harvest_stays_open(void **state)
     ok(schedule_run_backfill(other, "backfilled", &slot_at, 1, 0, &act, &err));
     run(locker, "COMMIT");
     pthread_join(thread, NULL);
-    one("dq_slot WHERE name = 'retried' AND is_open = 1");
-    one("dq_slot WHERE name = 'backfilled' AND is_open = 1 AND decision = 6");
-    one("dq_slot WHERE name = 'stays' AND is_open IS NULL AND result = 2");
+    assert_one("dq_slot WHERE name = 'retried' AND is_open = 1");
+    assert_one("dq_slot WHERE name = 'backfilled' AND is_open = 1 AND decision = 6");
+    assert_one("dq_slot WHERE name = 'stays' AND is_open IS NULL AND result = 2");
     run(db,
         "UPDATE dq_task SET status = 1, live = NULL, finish_time = UTC_TIMESTAMP(3) WHERE status = 0");
     harvest(db);
-    one("dq_slot WHERE name = 'retried' AND is_open IS NULL AND result = 1");
-    one("dq_slot WHERE name = 'backfilled' AND is_open IS NULL AND result = 1");
+    assert_one("dq_slot WHERE name = 'retried' AND is_open IS NULL AND result = 1");
+    assert_one("dq_slot WHERE name = 'backfilled' AND is_open IS NULL AND result = 1");
     db_free(other);
     db_free(locker);
 }
@@ -396,7 +380,7 @@ static void slots_are_deleted_after_90_days(void **state)
     assert_int_equal(deleted, 4);
     ok(slot_record_expire(db, 100, &deleted, &err));
     assert_int_equal(number(db, "SELECT COUNT(*) FROM dq_slot"), 90);
-    one("dq_slot WHERE is_open = 1");
+    assert_one("dq_slot WHERE is_open = 1");
 }
 
 /* In bulk: within a second, where the machine is not slow. */
@@ -430,7 +414,7 @@ static void schedules_that_move_differently_are_decided_together(void **state)
         " UTC_TIMESTAMP(3), UTC_TIMESTAMP(3), 'a' FROM %s",
         numbers(60));
     assert_int_equal(decide(db).decided, 60);
-    one("(SELECT SUM(version) = 60 AND COUNT(DISTINCT next_slot) > 16 AND MIN(next_slot) > UTC_TIMESTAMP(3)"
+    assert_one("(SELECT SUM(version) = 60 AND COUNT(DISTINCT next_slot) > 16 AND MIN(next_slot) > UTC_TIMESTAMP(3)"
         " AS fine FROM dq_schedule) d WHERE fine");
     assert_int_equal(number(db,
                             "SELECT COUNT(*) FROM dq_slot s JOIN dq_schedule c ON c.name = s.name"

@@ -85,7 +85,7 @@ static void what_says_nothing_of_the_provider_is_not_watched(void **state)
     ended("pay", 1, TASK_GIVE_BACK, false);
     tags_named(&tags, "pay")->probing = true;
     breaker_ended(&breakers, tags_named(&tags, "pay"),
-                  &(struct settlement){.event = TASK_TAKE_BACK, .start_at = 1, .permanent = true});
+                  &(struct settlement){.event = TASK_TAKE_BACK, .start_at = 1, .excused = true});
     assert_int_equal(breakers.count, 0);
 }
 

@@ -19,7 +19,7 @@ struct settlement {
     int64_t apart_ms; /* see retry_apart_ms; 0: the delay is exact */
     /* by the database's clock as the poller knows it; TASK_TIME_NONE: never started */
     int64_t start_at, finish_at;
-    bool permanent;        /* a failure that is the fault of the task, or of dqd */
+    bool excused;          /* a failure that is no fault of the handler */
     int exit_code, signal; /* -1, 0: none */
     const char *error;     /* NULL: none */
     const void *output;    /* the end of it; NULL: none */
