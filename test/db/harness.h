@@ -57,7 +57,7 @@ int exec(struct db *d, const char *text); /* it may fail; what db_exec returns *
 void as_root(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
 int64_t number(struct db *d, const char *fmt, ...)
     __attribute__((format(printf, 2, 3))); /* first cell; INT64_MIN: no row or NULL */
-void assert_one(const char *what); /* fails unless there is 1, as SELECT COUNT(*) FROM what counts */
+void assert_one(const char *what); /* 1 is what SELECT COUNT(*) FROM what counts */
 /* A derived table with the numbers 1 to n in its column seq, valid until the next call: only
  * MariaDB has tables of numbers, and the limits of recursion differ. */
 const char *numbers(unsigned n);
