@@ -332,8 +332,9 @@ void duty_take_wakeup(struct duties *d)
         registry_beat_soon(&d->registry);
 }
 
-/* After a slow duty: what it has kept waiting goes before the rest, with which it may add up. The
- * statements of a round of renewals are slow, too: the next one waits for its turn. */
+/* After a slow duty: what it has kept waiting goes before the rest, with which it may add up, and
+ * so may the claim. The statements of a round of renewals are slow, too: the next one waits for its
+ * turn. */
 static int catch_up(struct duties *d, enum duty slow, struct err *err)
 {
     int rc = 1;
@@ -341,9 +342,10 @@ static int catch_up(struct duties *d, enum duty slow, struct err *err)
     duty_take_wakeup(d);
     if (slow != DUTY_RENEW && !d->flight.renewing)
         rc = run_if_due(d, DUTY_RENEW, err);
-    if (rc > 0 && slow != DUTY_CLAIM)
-        rc = run_if_due(d, DUTY_CLAIM, err);
-    return rc;
+    if (rc <= 0 || slow == DUTY_CLAIM)
+        return rc;
+    rc = run_if_due(d, DUTY_CLAIM, err);
+    return rc > 0 && !d->flight.renewing ? run_if_due(d, DUTY_RENEW, err) : rc;
 }
 
 int duty_run(struct duties *d, struct err *err)

@@ -91,6 +91,8 @@ MUTATIONS = [
      "if (now_us - began_us > LEASE_LOOK_US && lease_renew_next(", "if (now_us < 0 && lease_renew_next("),
     ("slow-duties", "leases are not renewed between other duties", "src/poller/duty.c",
      "if (slow != DUTY_RENEW && !d->flight.renewing)", "if (slow == DUTY_COUNT)"),
+    ("slow-duties", "leases are not renewed after a claim between other duties", "src/poller/duty.c",
+     "return rc > 0 && !d->flight.renewing ? run_if_due(d, DUTY_RENEW, err) : rc;", "return rc;"),
     ("row-locked", "the runner does not enforce the end of a lease", "src/runner/job.c",
      "return j->deadline_at - MIN(margin, 200);", "return j->deadline_at - margin + 3600000;"),
     ("crash-poller", "tasks of a dead dqd are never taken back", "src/poller/upkeep.c",
