@@ -110,6 +110,13 @@ END
     done
 }
 
+@test "each alert of the sample rings for what it is about, and not for what looks like it" {
+    promtool test rules "$DQ_TOP/test/data/alerts.yml"
+    # each is played
+    [ "$(grep -o 'alert: .*' "$DQ_TOP/etc/prometheus/dq.rules.yml" | sort | sed 's/alert: //')" = \
+        "$(sed -n 's/.*- alertname: //p' "$DQ_TOP/test/data/alerts.yml" | sort -u)" ]
+}
+
 @test "counts are deleted after the time in [retention] counters" {
     write_handlers <<<'handlers: {}'
     own_ini 's/^\[dqd\]/[retention]\ncounters = 1h\n&/'
