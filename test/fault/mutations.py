@@ -307,6 +307,8 @@ MUTATIONS = [
      "    ask.aside = aside;\n", "    ask.aside_count = 0;\n"),
     ("locked-due", "locked rows beyond those put aside are not skipped", "src/poller/claim.c",
      "ask.skip_locked = t->aside.count >= ASIDE_MANY;", "ask.skip_locked = false;"),
+    ("locked-due", "a claim that skips locked rows does not look for a new limit", "src/poller/claim.c",
+     "ask.unsure |= ask.skip_locked && !t->guarded;", "ask.unsure |= false;"),
     ("locked-limit", "a locked dq_limit row ends the claims of all tags", "src/poller/claim.c",
      "bool limit = saw->held == LIMIT_LOCKED;", "bool limit = saw->held > LIMIT_LOCKED;"),
     ("locked-running", "one bad row fails its whole statement", "src/store/row/rows.c",

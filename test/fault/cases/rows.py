@@ -75,6 +75,9 @@ def locked_due(t):
     took = time.monotonic() - began
     t.add(40, "b")
     t.wait(lambda: t.count("status = 1 AND tag = 'b'") == 80, "tasks added later are done, too", SOON)
+    t.dq("limit", "a", "--running", "40")
+    t.add(40, "a")
+    t.wait(lambda: t.count("status = 1 AND tag = 'a'") == 80, "a limit that was set meanwhile is seen", 5)
     for lock, tag in zip(locks, ("a", "limited")):
         t.wait(
             lambda tag=tag, lock=lock: any(
