@@ -9,6 +9,12 @@ kept()
     record "$1" "$2" "$3" "$(once "$4")"
 }
 
+# idle_memory: of eight, in MB, once dqd has said that none is busy.
+idle_memory()
+{
+    "$bin/dq" pollers -v -o json | sed -n 's/.*"kept":"0 busy, 8 idle, \([0-9]*\) MB.*/\1/p' | grep .
+}
+
 b13()
 {
     local n=$((100000 / scale)) php=/usr/bin/php python=/usr/bin/python3
@@ -28,5 +34,14 @@ b13()
     handlers "  bench: {run: $tool/kept $stamps, keep: 2}" ''
     empty
     dq_lateness B13 'dqd --resident' "$((n / 50))" "$((n / 5))"
+    handlers "  bench: {run: [$php, $here/kept.php, stay], keep: 8}" ''
+    empty
+    start_dqd
+    due 2000
+    wait_until idle_memory >/dev/null
+    record B13-idle dq 'dq pollers -v' "$(idle_memory)"
+    record B13-idle limit 'one PHP, eight times' "$(pgrep -f "$here/kept.php" | head -n 1 | xargs ps -o rss= -p |
+        awk '{ print $1 * 8 / 1024 }')"
+    stop_dqd
     flat B13-flat "run: $tool/kept, keep: 2"
 }

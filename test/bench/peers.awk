@@ -24,7 +24,10 @@ END {
     title["laravel"] = "Laravel queue, MariaDB"
     title["delayed_job"] = "delayed_job, MariaDB"
     n = split(names, list, " ")
-    if (later) {
+    if (stay) {
+        print "                                   tasks per second, two workers in Node"
+        print "                                   do nothing    compute for 1 ms"
+    } else if (later) {
         printf "                                   tasks per second, in batches\n"
         printf "                                   alone   beside %d tasks of a later day\n", later
     } else {
@@ -33,6 +36,12 @@ END {
     }
     for (i = 1; i <= n; i++) {
         who = list[i]
+        if (stay) {
+            printf "    %-31s %9s %18s\n", (who in title) ? title[who] : who, rate(of("stay-0")), rate(of("stay-1"))
+            if (who == "dq")
+                printf "    %-31s %9s %18s\n", "dq, a process each", rate(of("each-0")), rate(of("each-1"))
+            continue
+        }
         if (later) {
             printf "    %-31s %6s %6s  %4.2f\n", (who in title) ? title[who] : who, rate(of("batches")),
                 rate(of("later")), of("later") / of("batches")

@@ -15,6 +15,8 @@ function verdict(row, v,    r)
     r = reference(row)
     if (!r)
         return ""
+    if (factor[row] ~ /^\+/)
+        return sprintf("%+6.2f   <= %-5s %s", v - r, factor[row], v <= r + factor[row] ? "reached" : "MISSED")
     ok = better[row] == "more" ? v >= r * factor[row] : v <= r * factor[row]
     return sprintf("%6.2f   %s %-5s %s", v / r, better[row] == "more" ? ">=" : "<=",
         factor[row] (r == against[row] + 0 ? " x " r : ""), ok ? "reached" : "MISSED")

@@ -1,7 +1,7 @@
 // bullmq.mjs - BullMQ at the Redis of $BENCH_REDIS; tasks are removed when they are done. IN_FLIGHT is its concurrency.
 import { Queue, Worker } from 'bullmq';
 import IORedis from 'ioredis';
-import { counter, main, shell } from './peer.mjs';
+import { compute, counter, main, shell } from './peer.mjs';
 
 const connection = new IORedis({ path: process.env.BENCH_REDIS, maxRetriesPerRequest: null });
 const queue = new Queue('bench', { connection });
@@ -12,6 +12,7 @@ function work(count, concurrency, command) {
   const handle = async (job) => {
     counts.begin();
     if (command) await shell(command, job.data.text);
+    else compute();
   };
   const worker = new Worker('bench', handle, { connection, concurrency, autorun: false });
   worker.on('completed', () => counts.end());

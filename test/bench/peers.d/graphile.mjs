@@ -2,7 +2,7 @@
 // of concurrent jobs. Its local queue takes up to 500 jobs per query, and completions are written together.
 import { Logger, makeWorkerUtils, run } from 'graphile-worker';
 import pg from 'pg';
-import { counter, main, shell } from './peer.mjs';
+import { compute, counter, main, shell } from './peer.mjs';
 
 const pgPool = new pg.Pool({ host: process.env.BENCH_PG, user: 'postgres', database: 'postgres', max: 10 });
 pgPool.on('error', () => {});
@@ -15,6 +15,7 @@ async function work(count, concurrentJobs, command) {
   const task = async ({ text }) => {
     counts.begin();
     if (command) await shell(command, text);
+    else compute();
   };
   const worker = {
     concurrentJobs,

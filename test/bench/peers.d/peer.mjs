@@ -17,6 +17,12 @@ export const shell = (command, text) =>
     child.on('close', resolve);
   });
 
+// What is done for a task without a command.
+const workMs = Number(process.env.BENCH_WORK_MS ?? 0);
+export const compute = () => {
+  if (workMs) for (const until = now() + workMs; now() < until; );
+};
+
 // Counts what is done and, after `count`, prints when the first task began and when the last one ended.
 export const counter = (count, stop) => {
   let first = 0;

@@ -2,7 +2,7 @@
 // Without a command they are fetched and completed in a loop, which is faster than its own worker.
 import pg from 'pg';
 import { PgBoss } from 'pg-boss';
-import { counter, main, shell } from './peer.mjs';
+import { compute, counter, main, shell } from './peer.mjs';
 
 const database = { host: process.env.BENCH_PG, user: 'postgres', database: 'postgres' };
 const verb = process.argv[2];
@@ -24,6 +24,7 @@ async function work(count, inFlight, command) {
     counts.begin();
     const jobs = await boss.fetch('bench', { batchSize: 1000 });
     if (!jobs.length) continue;
+    jobs.forEach(compute);
     await boss.complete('bench', jobs.map((job) => job.id));
     await counts.end(jobs.length);
   }
