@@ -283,7 +283,7 @@ static bool start_kept(struct crew *w, struct job *j)
         crew_give_back(w, j, ERR_TRANSIENT, "stdin did not arrive: too many open files");
     } else if ((p = take_idle(w, plan))) {
         give(w, p, j);
-    } else if (keep_wants(plan)) {
+    } else if (!plan->kept.why && keep_wants(plan)) {
         int rc = start_ahead(j->table, plan, &w->c, keep_note(w->notes), &p, &e);
         if (rc == 0) {
             keep_begin(p);

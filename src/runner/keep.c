@@ -242,15 +242,15 @@ static void become_ready(struct process *p)
 
 struct process *keep_take(struct plan *plan, int64_t now)
 {
-    const uint64_t mark = plan->kept.idle ? mark_of(plan->handler) : 0;
+    struct plan_kept *k = &plan->kept;
+    const uint64_t mark = k->idle ? mark_of(plan->handler) : 0;
     struct process *p;
 
-    while ((p = plan->kept.idle) && p->kept.mark != mark) {
-        if (!p->kept.done)
-            log_fold(now * 1000, LOG_WARN, "a process that stays is replaced before its first task",
-                     plan->handler->name, NULL,
-                     "handler=%s pid=%d error=\"a file of restart_on has changed since its start\"",
-                     log_quote(plan->handler->name), (int)p->pid);
+    while ((p = k->idle) && p->kept.mark != mark) {
+        /* several that one change meets count once */
+        if (!p->kept.done && p->kept.mark != k->unused && ++k->ends == ENDS_MOST)
+            keep_refuse(plan, "restart_on: a file changes again before a process is ready");
+        k->unused = p->kept.done ? k->unused : p->kept.mark;
         retire(p, now, MESSAGE_KEPT_RESTART_ON);
     }
     return p;

@@ -31,8 +31,8 @@ volatile pid_t *keep_note(volatile pid_t *notes);
 void keep_begin(struct process *p);
 /* It was executed: it has to be ready in time. */
 void keep_started(struct process *p);
-/* An idle process; those that were started before a file of restart_on changed are retired. NULL:
- * there is none. */
+/* An idle process; those that were started before a file of restart_on changed are retired, and if
+ * that happens to three in a row before their first job, the tag rests. NULL: there is none. */
 struct process *keep_take(struct plan *plan, int64_t now);
 /* Gives it the job, which has waited so far. */
 void keep_give(struct process *p, struct job *j, struct process_context *c);

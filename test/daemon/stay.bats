@@ -108,6 +108,29 @@ END
     is 'status = 0 AND attempt = 0' 1
 }
 
+@test 'a file of restart_on that changes faster than processes start costs three starts and no attempt' {
+    write_handlers <<'END'
+handlers:
+  t:
+    keep: 2
+    restart_on: [REVISION]
+    cwd: .
+    run: |
+      [ -e still ] || { touch revision.$$; ln -f revision.$$ REVISION; }
+      echo '{"ready":true}' >&3; read -r line
+      id=${line#*:}; echo "{\"id\":${id%%,*},\"result\":\"done\"}" >&3
+END
+    sed -i "s|REVISION\]|$PWD/&|; s|cwd: .|cwd: $PWD|" "$DQ_HANDLERS"
+    dq add t
+    run timeout 60 "$DQ_BIN/dqd"
+    [[ $output == *'restart_on: a file changes again before a process is ready'* ]] || { echo "$output"; false; }
+    is 'status = 0 AND attempt = 0' 1
+    [ "$(ls revision.* | wc -l)" = 3 ]
+    touch still
+    dqd
+    is 'status = 1 AND attempt = 1' 1
+}
+
 @test 'mistakes are reported with file and line' {
     refused '    keep: 9\n' '4:11: keep: 9 is above max_running, 8'
     refused '    keep: 5\n    max_running: 4\n' '4:11: keep: 5 is above max_running, 4'
