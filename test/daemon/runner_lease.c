@@ -13,6 +13,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <inttypes.h>
 #include <linux/capability.h>
 #include <signal.h>
 #include <stdio.h>
@@ -48,6 +49,33 @@ static void lease_without_renewal_ends_a_handler(void **state)
     const struct rig_report *end = rig_end(&r, send_leased(&r, "t", 4000, NULL));
     assert_int_equal(end->m.result.outcome, OUTCOME_KILLED);
     assert_int_equal(end->m.result.signal, SIGTERM);
+    assert_string_equal(end->error, "the lease could not be renewed");
+    rig_close(&r);
+}
+
+/* By one that stays: another dqd may already run its task. */
+static void an_answer_after_the_lease_does_not_count(void **state)
+{
+    (void)state;
+    struct message_job j;
+    char line[32];
+    struct rig r;
+
+    rig_open(
+        &r,
+        "handlers:\n  t:\n    keep: 1\n    run: |\n"
+        "      trap 'printf \"{\\\"id\\\":$id,\\\"result\\\":\\\"done\\\"}\\n\" >&3; exit 0' TERM\n"
+        "      echo '{\"ready\":true}' >&3; read -r id\n"
+        "      while :; do sleep 0.01; done\n",
+        2);
+    rig_fill(&r, &j, "t");
+    j.deadline_at = when_steady() + 4000;
+    snprintf(line, sizeof line, "%" PRIu64 "\n", *(const uint64_t *)j.ids);
+    rig_input(&j, line, strlen(line));
+    uint32_t job = rig_put(&r, &j);
+    rig_flush(&r);
+    const struct rig_report *end = rig_end(&r, job);
+    assert_int_equal(end->m.result.outcome, OUTCOME_KILLED);
     assert_string_equal(end->error, "the lease could not be renewed");
     rig_close(&r);
 }
@@ -341,6 +369,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(lease_without_renewal_ends_a_handler),
+        cmocka_unit_test(an_answer_after_the_lease_does_not_count),
         cmocka_unit_test(kill_comes_before_the_lease_ends),
         cmocka_unit_test(timeout_kill_comes_before_the_lease_ends),
         cmocka_unit_test(renewed_lease_lets_a_handler_run),

@@ -120,6 +120,7 @@ def kept_killed_under_load(t):
 # What a worker does, the outcome of that attempt, and what its record says.
 SINS = {
     "work-stop": ("timeout", "timed out"),
+    "work-late": ("timeout", "timed out"),
     "work-mute": (None, "it has closed DQ_REPLY_FD"),
     "work-line": (None, "unreadable answer (longer than"),
     "after-deaf": None,
@@ -130,8 +131,9 @@ SINS = {
 
 @case("kept-misbehaves", 25)
 def kept_misbehaves(t):
-    """Workers that close their descriptors, stop reading, are stopped, leak, write a gigabyte without a newline or
-    leave daemons behind. One attempt at most fails, and says why; dqd keeps its size, and later tasks are done."""
+    """Workers that close their descriptors, stop reading, are stopped, answer too late, leak, write a gigabyte without
+    a newline or leave daemons behind. One attempt at most fails, and says why; dqd keeps its size, and later tasks are
+    done."""
     _handler(t, keep=1, timeout="1s", kill_grace="100ms")
     d = t.dqd()
     t.faults.add("misbehaves", lasting=True)
