@@ -29,8 +29,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-/* So many processes that end in a row, and have answered nothing, make the tag rest. Those that
- * work must not: one of them may be killed by chance. */
+/* So many processes that end in a row, and have read no task, make the tags rest. Those that have
+ * must not: that task has a failed attempt, and the others may be of another tag. */
 #define ENDS_MOST 3
 #define WHY_MS 10000 /* a reason counts for jobs that come within this time */
 /* Since it closed a pipe: most processes that do so are about to end, and their status says more.
@@ -424,6 +424,7 @@ static void explain_end(struct process *p, int status, const char *when, struct 
 void keep_ended(struct process *p, int status)
 {
     const bool asked = p->streams[PROCESS_IN].fd < 0, by_itself = p->stop == PROCESS_RUNS;
+    const bool unread = !p->job || (p->job->open && keep_unread(p)); /* no attempt says why */
     struct plan *plan = p->launch.plan;
     const char *name = plan->handler->name;
     struct err e = {0};
@@ -439,9 +440,9 @@ void keep_ended(struct process *p, int status)
                                          : "",
                 &e);
     note_replaced(plan, MESSAGE_KEPT_ENDED, e.text);
-    if (!p->kept.ready || (!p->kept.done && ++plan->kept.ends == ENDS_MOST))
+    if (!p->kept.ready || (unread && !p->kept.done && ++plan->kept.ends == ENDS_MOST))
         keep_refuse(plan, e.text);
-    if (!p->job || (p->job->open && keep_unread(p)))
+    if (unread)
         log_fold(when_steady_us(), LOG_WARN, "a process that stays has ended", name, e.text,
                  "handler=%s pid=%d error=%s", log_quote(name), (int)p->pid, log_quote(e.text));
     /* an exit status of 0 would count as done */

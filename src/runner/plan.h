@@ -35,7 +35,7 @@ struct plan_kept {
     int starting;             /* not ready yet */
     int waiting;              /* jobs of all tags, not processes */
     int retired;              /* they have got the end of file, and are still there */
-    int ends;                 /* in a row, of processes that have answered nothing */
+    int ends;                 /* in a row, of processes that have read no task */
     uint64_t unused;          /* the mark of the last one that was replaced before its first job */
     int64_t weigh_at;         /* not before */
     struct message_kept tell; /* how many were replaced, and why the last one: heap memory */
