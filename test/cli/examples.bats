@@ -76,6 +76,7 @@ doc/upgrading: works                                | -- a table
 doc/upgrading: dq init adds failed                  | -- a table
 doc/upgrading: dq init --plan                       | plan
 '
+ROWS=$(tr -s ' ' <<<"$EXAMPLES")
 DOCUMENTS="$(cd "${DQ_TOP:-$BATS_TEST_DIRNAME/../..}" && echo doc/dq*.[158]) README doc/producers doc/upgrading"
 
 setup_file()
@@ -118,17 +119,16 @@ block_key()
     printf '%s: %s\n' "$1" "$first"
 }
 
-# how_to_run DOCUMENT FILE: the second column of the row whose beginning fits, the longest
+# how_to_run KEY: the second column of the row whose beginning fits, the longest
 how_to_run()
 {
-    local key row start how='' longest=0
-    key=$(block_key "$1" "$2" | tr -s ' ')
+    local row start how='' longest=0
     while IFS= read -r row; do
-        start=$(sed 's/ *| [^|]*$//' <<<"$row" | tr -s ' ')
-        if [ -n "$start" ] && [[ $key == "$start"* ]] && [ "${#start}" -gt "$longest" ]; then
-            longest=${#start} how=$(sed 's/.*| //' <<<"$row")
+        start=${row% | *}
+        if [ -n "$start" ] && [[ $1 == "$start"* ]] && [ "${#start}" -gt "$longest" ]; then
+            longest=${#start} how=${row##*| }
         fi
-    done <<<"$EXAMPLES"
+    done <<<"$ROWS"
     printf '%s\n' "$how"
 }
 
@@ -153,14 +153,15 @@ is_status() { [ "$(status_of "$1")" = "$2" ]; }
 no_due() { [ "$(sql 'SELECT COUNT(*) FROM dq_task WHERE status = 0 AND expected_time <= UTC_TIMESTAMP(3)')" = 0 ]; }
 
 @test 'every example has a test, and every row of the table an example' {
-    echo "$EXAMPLES" | sed -n 's/ *| [^|]*$//p' | tr -s ' ' | grep . >left
+    sed -n 's/ *| [^|]*$//p' <<<"$ROWS" | grep . >left
     for document in $DOCUMENTS; do
         split_blocks "$document"
         for file in "$BATS_TEST_TMPDIR"/block.*; do
             [ -e "$file" ] && ! is_of_help "$document" "$file" || continue
-            how=$(how_to_run "$document" "$file")
+            key=$(block_key "$document" "$file" | tr -s ' ')
+            how=$(how_to_run "$key")
             case $how in
-            '') echo "$(block_key "$document" "$file"): no test; add a row to EXAMPLES" ;;
+            '') echo "$key: no test; add a row to EXAMPLES" ;;
             --*) ;;
             test/*) [ -e "$DQ_TOP/$how" ] || echo "$document: there is no $how" ;;
             *)
@@ -168,7 +169,6 @@ no_due() { [ "$(sql 'SELECT COUNT(*) FROM dq_task WHERE status = 0 AND expected_
                     echo "$document: no test is called $how"
                 ;;
             esac
-            key=$(block_key "$document" "$file" | tr -s ' ')
             while IFS= read -r start; do [[ $key == "$start"* ]] || echo "$start"; done <left >still
             mv still left
         done

@@ -360,7 +360,8 @@ helped()
 }
 
 @test 'what why recommends for limits, slots, handlers and a dqd that is gone helps' {
-    own_ini 's/^\[dqd\]/&\nheartbeat = 100ms\nslots = 4\ndrain_timeout = 0s/'
+    # the last slot is kept for a tag of which nothing runs
+    own_ini 's/^\[dqd\]/&\nheartbeat = 100ms\nslots = 5\ndrain_timeout = 0s/'
     write_handlers <<YAML
 handlers:
   t: {run: exec sleep 1000, max_running: 1}
@@ -374,7 +375,7 @@ YAML
     helped "$(dq -q add g)" 'global_max_running: 2 on every host, systemctl reload dqd' "$DQ_HANDLERS" \
         '/ g:/s/1}/2}/'
     id=$(dq -q add t)
-    helped "$id" 'slots in dq.ini, systemctl restart dqd' "$BATS_TEST_TMPDIR/own.ini" 's/^slots = 4/slots = 40/'
+    helped "$id" 'slots in dq.ini, systemctl restart dqd' "$BATS_TEST_TMPDIR/own.ini" 's/^slots = 5/slots = 40/'
     helped "$(dq -q add bad)" 'correct handlers.yaml:4 or the program, systemctl reload dqd' "$DQ_HANDLERS" \
         's|/no/sleep|/bin/sleep|'
     helped "$(dq -q add other)" 'a handler for it in handlers.yaml, systemctl reload dqd' "$DQ_HANDLERS" \
