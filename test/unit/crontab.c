@@ -77,17 +77,19 @@ static void check(const struct test_case *c)
 
 static void a_thousand_equal_lines_have_a_thousand_names(void **state)
 {
+    const bool brief = getenv("DQ_TEST_SHORT"); /* memcheck is slow */
+    const size_t lines = brief ? 100 : 1000;
     struct buf text = BUF_INIT;
     struct crontab tab;
 
     (void)state;
-    for (int i = 0; i < 1000; i++)
+    for (size_t i = 0; i < lines; i++)
         buf_str(&text, "* * * * * /bin/a-2\n");
     crontab_read(text.data, text.len, false, &tab);
-    assert_int_equal(tab.count, 1000);
+    assert_int_equal(tab.count, lines);
     assert_string_equal(tab.entries[0].name, "a-2");
     assert_string_equal(tab.entries[1].name, "a-2-2");
-    assert_string_equal(tab.entries[999].name, "a-2-1000");
+    assert_string_equal(tab.entries[lines - 1].name, brief ? "a-2-100" : "a-2-1000");
     crontab_done(&tab);
     buf_done(&text);
 }
