@@ -98,6 +98,9 @@ refused()
     [ "$(next -n 1 --since 2026-10-24T12:00:00Z)" = \
         "2026-10-25T00:30:00.000Z"$'\t'"the clock shows its time twice: it runs the first time" ]
     [ "$(next | wc -l)" = 10 ]
+    [ "$(next -n 10000 | wc -l)" = 10000 ]
+    run -64 --separate-stderr dq schedule next a -n 10001
+    [ "$stderr" = 'dq: schedule next: -n: at most 10000 slots are shown; --since shows later ones' ]
     run --separate-stderr dq schedule set b t --cron '30 2 * * *' --zone Europe/Berlin --from 2037-03-28T12:00:00Z
     [[ $stderr == *'next: 2037-03-29T01:00:00.000Z (the clock skips its time: it runs right afterwards)'* ]]
     set_ a t --every 1h --spread 30m
@@ -408,6 +411,10 @@ END
     [ "$(dq logs "$id")" = 'hi x y' ]
     grep -qx '    cwd: "/root"' <<<"$fragment"
     grep -q '"SHELL": "/bin/bash"' <<<"$fragment"
+    # a job begins in HOME
+    printf 'HOME=/tmp\n0 1 * * * ls\nHOME=/var/tmp\n0 2 * * * ls\n' >homes
+    dq -q schedule import-crontab homes --dry-run >out
+    [ "$(sed -n 's/^    cwd: //p; s/.*"HOME": "\([^"]*\)".*/\1/p' out)" = $'/tmp\n"/tmp"\n/var/tmp\n"/var/tmp"' ]
     # the same again changes nothing; what differs from a schedule is refused
     run -1 --separate-stderr dq schedule import-crontab tab --system
     [[ $stderr != *'that differs'* ]]

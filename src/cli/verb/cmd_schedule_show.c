@@ -13,6 +13,7 @@
 #include <sys/param.h>
 
 #define SLOTS_SHOWN 10
+#define SLOTS_MOST 10000 /* of next */
 
 /* ---- show ---- */
 
@@ -159,7 +160,10 @@ static int run_next(struct cmd_context *c, const void *values, struct err *err)
     BUF_LOCAL struct buf sentence = BUF_INIT;
     struct timetable *t = NULL;
     int64_t since_at;
-    int rc = schedule_store_find(c->db, c->operands[0], &s, err);
+    int rc = v->count <= SLOTS_MOST
+                 ? schedule_store_find(c->db, c->operands[0], &s, err)
+                 : err_set(err, ERR_USAGE,
+                           "-n: at most %d slots are shown; --since shows later ones", SLOTS_MOST);
     if (rc == 0)
         rc = cmd_now(c, &c->style.cell.now_at, err);
     since_at = c->style.cell.now_at;

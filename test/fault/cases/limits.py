@@ -1,4 +1,8 @@
 """Limits hold over all hosts: how many tasks run, how fast they start, and when a breaker opens."""
+import bisect
+import signal
+import statistics
+
 from cases import case
 from harness.chaos import Chaos
 from harness.oracle import Oracle, read_journal
@@ -22,6 +26,19 @@ def claims(t):
     return [int(at) / 1e6 for at, in t.sql(f"SELECT {micros} FROM dq_audit WHERE old_status = 0 AND status = 3")]
 
 
+def judge_return(t, ended):
+    """The rate, of a second, is reached within a second of the first start after that moment; on a slow machine, what
+    of it was reached in the storm. The first start may wait until the leases of what the dead ran have ended."""
+    at_s = sorted(claims(t))
+    in_a_second = {at: bisect.bisect(at_s, at + 1) - i for i, at in enumerate(at_s)}
+    usual = min(RATE, statistics.quantiles((n for at, n in in_a_second.items() if at < ended), n=10)[-1])
+    back = min(at for at in at_s if at > ended)
+    t.expect(back - ended < 6 * t.slowness(), f"nothing started for {back - ended:.1f} s")
+    n = max(n for at, n in in_a_second.items() if back <= at <= back + t.slowness())
+    t.expect(n >= 0.9 * usual, f"after the storm {n} started in a second, in it {usual:.0f}")
+    t.note(f"starts go on {back - ended:.1f} s after the last kill, {n} in a second")
+
+
 def judge(t):
     # a claim reserves starts of the next 100 ms; the clock is read some time before rows change
     within_rate(t, "reserved starts", claims(t), 0.5 * t.slowness())
@@ -38,8 +55,8 @@ def judge(t):
 @case("limit-storm", 60)
 def limit_storm(t):
     """dqds and the server are killed, and connections cut in the claim, while two tags share a limit. Neither its rate
-    nor the number that runs is ever exceeded, and after the storm the rate is reached again."""
-    dqds, kills, databases, cuts, tasks = (8, 300, 20, 200, 20_000) if t.full else (8, 16, 2, 12, 500)
+    nor the number that runs is ever exceeded, and after the storm the rate is reached again within its period."""
+    dqds, kills, databases, cuts, tasks = (8, 300, 20, 200, 20_000) if t.full else (8, 16, 2, 12, 600)
     t.handlers({"a": {"limit": "shared"}, "b": {"limit": "shared"}})
     t.dq("limit", "shared", "--rate", f"{RATE}/s", "--burst", str(BURST), "--running", str(RUNNING))
     rules = [
@@ -52,7 +69,7 @@ def limit_storm(t):
     for n in range(dqds):
         proxy = t.proxy()
         proxy.rules = rules
-        t.dqd(keep=True, ini=t.configure(proxy.settings(), path=f"{t.dir}/dq{n}.ini", lease="2s"))
+        t.dqd(keep=True, ini=t.configure(proxy.settings(), path=f"{t.dir}/dq{n}.ini", steal_after="1s"))
     chaos = Chaos(t, (0.1, 0.7), kill=kills, **{"kill-database": databases})
     spend = t.patience(3600 if t.full else 60, "all faults are made")
     while not chaos.done() or sum(r.hits for r in rules) < cuts // 2:
@@ -62,20 +79,19 @@ def limit_storm(t):
     chaos.verify()
     for rule in rules:
         rule.most = 0
+    # one of them stays, and has to take the starts that are the business of another one, which does not count as dead
+    for d in t.dqds[1:]:
+        d.keep = False
+        if d.alive() and d.runner():
+            t.faults.add("kill", who="both", dqd=d.pid, runners=[d.runner()])
+            d.send("both", signal.SIGKILL)
+    t.sql("UPDATE dq_poller SET stale_after = 120000")
+    ended = t.one("SELECT TIMESTAMPDIFF(MICROSECOND, (SELECT MIN(at) FROM dq_audit), UTC_TIMESTAMP(6))") / 1e6
     t.expect(t.count("status = 0") > 4 * RATE, "no tasks are left for after the storm")
-    seconds = 3
-    t.wait(
-        lambda: t.one(
-            "SELECT COUNT(*) FROM dq_audit WHERE old_status = 0 AND status = 3"
-            f" AND at > UTC_TIMESTAMP(6) - INTERVAL {seconds} SECOND"
-        )
-        >= 0.8 * RATE * seconds / t.slowness(),
-        "the rate is reached again",
-        3 * seconds,
-    )
     t.wait_finished(3600 if t.full else 120)
     Oracle(t).check()
     judge(t)
+    judge_return(t, ended)
     t.note(f"{len(claims(t))} starts; {kills} kills, {databases} of the server, {sum(r.hits for r in rules)} cuts")
 
 

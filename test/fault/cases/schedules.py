@@ -1,6 +1,7 @@
 """Schedules: slots are decided once, by any dqd, with their tasks."""
 from cases import case
 from harness.chaos import Chaos
+from harness.mysql import numbers
 from harness.oracle import CANCELLED, DONE, Oracle
 from harness.proxy import Rule
 
@@ -52,7 +53,7 @@ def schedule_kill(t):
     dqds, kills, cuts, count = (8, 1000, 300, 40) if t.full else (4, 20, 12, 10)
     rules = [
         Rule(statement, action, 0.5, most=cuts // 6)
-        for statement in (r"^UPDATE \(SELECT", r"^INSERT INTO dq_task", r"^INSERT INTO dq_slot .*VALUES")
+        for statement in (r"^UPDATE dq_schedule", r"^INSERT INTO dq_task", r"^INSERT INTO dq_slot .*VALUES")
         for action in ("cut-before", "cut-after")
     ]
     schedules(t, count)
@@ -72,6 +73,27 @@ def schedule_kill(t):
     oracle.check()
     slots = judge(t, count)
     t.note(f"{slots} slots of {count} schedules; {kills} kills, {sum(r.hits for r in rules)} cuts")
+
+
+@case("schedule-herd", 15)
+def schedule_herd(t):
+    """10,000 schedules have one slot. Their tasks are stored together, within a second of it, at one of five tries."""
+    count, late_s = 10_000, []
+    t.dq("pause", "t")
+    t.sql(
+        "INSERT INTO dq_schedule (name, tag, message_body, kind, expression, overlap, next_slot, create_time,"
+        f" update_time, actor) SELECT CONCAT('s', seq), 't', '', {EVERY}, '1h', {ALLOW}, '2099-01-01',"
+        f" UTC_TIMESTAMP(3), UTC_TIMESTAMP(3), 'a' FROM {numbers(count)}"
+    )
+    t.dqd()
+    t.wait(lambda: t.one("SELECT COUNT(*) FROM dq_poller") == 1, "dqd is there")
+    while not late_s or (late_s[-1] > t.slowness() and len(late_s) < 5):
+        t.sql("UPDATE dq_schedule SET next_slot = UTC_TIMESTAMP(0) + INTERVAL 4 SECOND, version = version + 1")
+        t.wait(lambda: t.count() == count * (len(late_s) + 1), "all tasks are stored")
+        slot, last = "(SELECT MAX(slot) FROM dq_slot)", "MAX(create_time)"
+        late_s.append(t.one(f"SELECT TIMESTAMPDIFF(MICROSECOND, {slot}, {last}) FROM dq_task") / 1e6)
+    t.expect(min(late_s) <= t.slowness(), f"the last task was stored {min(late_s):.1f} s after its slot")
+    t.note(f"the last of {count} tasks was stored so many seconds after their slot: {late_s}")
 
 
 @case("schedule-replace", 15)
