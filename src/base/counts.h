@@ -23,7 +23,8 @@ struct counts {
     uint64_t done;    /* tasks that became done */
     uint64_t failed;  /* tasks that failed for good */
     uint64_t retried; /* attempts that failed, whose task runs again */
-    uint64_t excused; /* of failed and retried: by a permanent error, or the end of their dqd */
+    uint64_t excused; /* of failed and retried: by a permanent error, the end of their dqd, or that
+                         of a process with another task, which counts for all of them */
     uint64_t expired; /* tasks that were cancelled because they expired */
     uint64_t ended;   /* attempts that began and ended */
     uint64_t run_sum_ms, run_max_ms;

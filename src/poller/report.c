@@ -54,7 +54,9 @@ static void on_result(const struct context *ctx, struct flight *f, struct flight
                       const struct message_result *e)
 {
     struct flight_task *t = find_task(j, e->id);
-    struct settlement s = {.excused = e->permanent || e->outcome == OUTCOME_KILLED,
+    const bool by_process = e->with_output && e->outcome != OUTCOME_DONE; /* no own verdict */
+    struct settlement s = {.excused = e->permanent || e->outcome == OUTCOME_KILLED ||
+                                      (by_process && j->blamed),
                            .exit_code = e->exit_code,
                            .signal = e->signal,
                            .error = e->error,
@@ -90,6 +92,7 @@ static void on_result(const struct context *ctx, struct flight *f, struct flight
                               flight_handler(j)->limit ? flight_handler(j)->limit : j->tag->name,
                               e->hold_ms, why ? why + 2 : NULL);
         flight_settle_task(f, j, t, &s);
+        j->blamed |= by_process;
         log_ended(j, t, &s);
     }
     free(over);

@@ -386,6 +386,22 @@ END
     is_open # a pass judges, too
 }
 
+@test 'a process that ends with a batch is one failure for a breaker' {
+    write_handlers <<END
+handlers:
+  pay: {limit: shop, batch: 50, retry: [1h], run: 'exit 1', breaker: {failures: 3, rest: 1h}}
+END
+    for failures in 1 2; do
+        tasks 20 pay
+        dqd
+        [ "$(sql 'SELECT SUM(retried), SUM(excused) FROM dq_minute')" = "$((20 * failures))"$'\t'"$((19 * failures))" ]
+    done
+    [ -z "$(sql 'SELECT name FROM dq_limit')" ]
+    tasks 20 pay
+    dqd
+    is_open
+}
+
 @test 'tasks that a dead dqd has left do not open a breaker' {
     breaking
     tasks 2 refund
