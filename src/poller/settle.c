@@ -33,7 +33,10 @@
  * time: most locks are short, and a long one must not cost a statement every few milliseconds. */
 #define HOLD_MIN_US INT64_C(50000)
 #define HOLD_MOST_US INT64_C(5000000)
-#define HOLD_AGAIN_US INT64_C(2000000) /* some servers wait a second for the lock */
+/* The same of a limit, whose row each claim under it locks for two milliseconds. Some servers wait
+ * a second for a lock: each try is followed by a pause twice as long. */
+#define LIMIT_MIN_US 5000
+#define LIMIT_MOST_US INT64_C(2000000)
 #define HELD_MIN_US INT64_C(1000000)
 /* A result that could not be recorded for this many leases is no longer waited for. */
 #define RESULT_LEASES 10
@@ -67,6 +70,7 @@ void settle_queue(struct settle_results *q, const struct settlement *s, struct t
     r->tried_us = r->hold_us = 0;
     r->again_us = q->held_until_us > r->queued_us && needs_attempt(q, s) ? q->held_until_us : 0;
     r->said = false;
+    r->held = NULL;
 }
 
 void settle_queue_output(struct settle_results *q, const struct claim_ref *ref, const void *output,
@@ -99,10 +103,27 @@ void settle_queue_hold(struct settle_results *q, const char *limit, int64_t for_
     h->for_ms = MAX(h->for_ms, for_ms);
     free(h->reason);
     h->reason = mem_strdup(reason);
+    q->items[q->count - 1].held = h->limit;
+    q->items[q->count - 1].again_us = h->again_us;
+}
+
+/* Its row is locked: results and other limits do not wait for it. */
+static void put_off_hold(struct settle_results *q, struct settle_hold *h, int64_t sent_us)
+{
+    const int64_t now_us = when_steady_us();
+
+    h->locked_us = retry_pause(h->locked_us, LIMIT_MIN_US, LIMIT_MOST_US);
+    h->again_us = now_us + MAX(h->locked_us, MIN(2 * (now_us - sent_us), LIMIT_MOST_US));
+    for (size_t i = 0; i < q->count; i++)
+        if (q->items[i].held == h->limit)
+            q->items[i].again_us = h->again_us;
 }
 
 static void drop_hold(struct settle_results *q, size_t i)
 {
+    for (size_t k = 0; k < q->count; k++)
+        if (q->items[k].held == q->holds[i].limit)
+            q->items[k].held = NULL;
     free(q->holds[i].limit);
     free(q->holds[i].reason);
     q->holds[i] = q->holds[--q->hold_count];
@@ -114,11 +135,12 @@ int settle_flush_holds(struct settle_results *q, struct err *err)
         struct settle_hold *h = &q->holds[i];
         char text[WHEN_TEXT_SIZE];
 
-        if (when_steady_us() < h->again_us)
+        const int64_t sent_us = when_steady_us();
+        if (sent_us < h->again_us)
             continue;
         int rc = limit_store_hold(q->ctx->db, h->limit, h->for_ms, h->reason, err);
-        if (rc == ERR_LOCKED) { /* results and other limits do not wait for it */
-            h->again_us = when_steady_us() + HOLD_AGAIN_US;
+        if (rc == ERR_LOCKED) {
+            put_off_hold(q, h, sent_us);
             continue;
         }
         if (rc == ERR_TRANSIENT || (rc < 0 && !db_connected(q->ctx->db)))

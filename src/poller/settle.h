@@ -25,6 +25,7 @@ struct settle_item {
     int64_t again_us;  /* it could not be recorded, and is tried again then; 0: not tried yet */
     int64_t hold_us;   /* how long it was kept back last */
     bool said;         /* that was logged */
+    const char *held;  /* the limit whose hold is recorded before it; NULL: none */
 };
 
 /* The output of an attempt that another session has ended. */
@@ -38,7 +39,8 @@ struct settle_output {
 struct settle_hold { /* at most one of a limit */
     char *limit, *reason;
     int64_t for_ms;
-    int64_t again_us; /* its row was locked: it is tried again then */
+    int64_t again_us;  /* its row was locked: it is tried again then */
+    int64_t locked_us; /* for how long it was left alone last because of that */
 };
 
 struct settle_results {
@@ -69,13 +71,14 @@ void settle_queue(struct settle_results *q, const struct settlement *s, struct t
  * which is logged. */
 void settle_queue_output(struct settle_results *q, const struct claim_ref *ref, const void *output,
                          size_t size);
-/* Queues the hold of a limit; copies the texts. It is recorded before any result, so that no task
- * that comes back is started meanwhile. */
+/* Queues the hold of a limit, for which the result asked that was queued last; copies the texts. It
+ * is recorded before that result, so that the task, which is due at once, is not started meanwhile.
+ */
 void settle_queue_hold(struct settle_results *q, const char *limit, int64_t for_ms,
                        const char *reason);
 /* Records holds. Asks the database if there are some. One that the server refuses is dropped, which
- * is logged; of a limit whose row is locked it stays queued. 0, or a negative code with err if the
- * connection broke. */
+ * is logged; of a limit whose row is locked it stays queued, as do the results that asked for it.
+ * 0, or a negative code with err if the connection broke. */
 int settle_flush_holds(struct settle_results *q, struct err *err);
 /* Whether there are such outputs. */
 bool settle_has_outputs(const struct settle_results *q);

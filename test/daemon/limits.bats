@@ -190,18 +190,26 @@ unlock_limits()
     unlock_limits
 }
 
-@test 'a hold is recorded when the row of its limit is no longer locked, also if nothing else ends' {
-    write_handlers <<'END'
+@test 'a hold is recorded before the result that asks for it, when the row of its limit is no longer locked' {
+    write_handlers <<END
 handlers:
-  t: {run: 'echo "{\"result\":\"retry\",\"hold\":\"1h\",\"after\":\"1h\",\"error\":\"429\"}" >&3'}
+  t: {run: 'echo >>$BATS_TEST_TMPDIR/calls; echo "{\"result\":\"retry\",\"hold\":\"1h\",\"error\":\"429\"}" >&3'}
+  other: {run: ':'}
 END
     sql "INSERT INTO dq_limit (name) VALUES ('t')"
     dqd_start --resident
     lock_limits
     dq -q add t 9>&-
-    wait_until is "status = 0 AND attempt = 0 AND error_stack LIKE 'snoozed%'" 1
+    wait_until test -s calls
+    for i in 1 2 3; do
+        dq -q add other 9>&-
+        wait_until is "tag = 'other' AND status = 1" $i
+    done
+    is "tag = 't' AND status = 3" 1 # its result waits, or it would be called again and again
     unlock_limits
     wait_until held_for_429
+    wait_until is "status = 0 AND attempt = 0 AND error_stack LIKE 'snoozed%'" 1
+    [ "$(wc -l <calls)" -eq 1 ]
 }
 held_for_429() { [ "$(sql 'SELECT hold_reason FROM dq_limit')" = 429 ]; }
 
@@ -218,12 +226,14 @@ END
     # the one that stays locked is tried first
     for tag in b a; do
         dq -q add $tag 8>&- 9>&-
-        wait_until is "tag = '$tag' AND error_stack LIKE 'snoozed%'" 1
+        wait_until grep -q "task snoozed.* tag=$tag " "$DQD_LOG"
     done
     exec 8>&-
     wait "$lock_pid"
     held() { [ "$(sql 'SELECT GROUP_CONCAT(name) FROM dq_limit WHERE hold_reason = 429')" = "$1" ]; }
     wait_until held b
+    wait_until is "tag = 'b' AND error_stack LIKE 'snoozed%'" 1
+    is "tag = 'a' AND status = 3" 1
     exec 9>&-
     wait "$first"
     jobs >/dev/null
