@@ -1,10 +1,10 @@
 /*
- * spawn.c - how many processes a second: posix_spawn of `sh -c :` with nothing around it, and the
- * same as jobs of the runner, each with a body, its output captured, reported.
+ * spawn.c - how many processes a second: posix_spawn of `sh -c :`, or of PROGRAM, with nothing
+ * around it, and the same as jobs of the runner, each with a body, its output captured, reported.
  *
- * usage: spawn [COUNT [IN_FLIGHT [ROUNDS]]]; prints the median of the rounds, which alternate, and
- * their ratio; and the same of the processor time that everything took together, which says more on
- * a machine that has other work.
+ * usage: spawn [COUNT [IN_FLIGHT [ROUNDS [PROGRAM]]]]; prints the median of the rounds, which
+ * alternate, and their ratio; and the same of the processor time that everything took together,
+ * which says more on a machine that has other work.
  */
 #include "base/when.h"
 #include "runner/link.h"
@@ -14,7 +14,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -45,12 +44,15 @@ static double cpu_us(void)
     return sum;
 }
 
+static char *program; /* NULL: a shell */
+
 static void spawn_bare(void)
 {
-    char *argv[] = {(char *)"sh", (char *)"-c", (char *)":", NULL};
+    char *argv[] = {(char *)"sh", (char *)"-c", (char *)":", NULL}, *alone[] = {program, NULL};
     pid_t pid;
 
-    if (posix_spawn(&pid, "/bin/sh", NULL, NULL, argv, environ) != 0)
+    if (posix_spawn(&pid, program ? program : "/bin/sh", NULL, NULL, program ? alone : argv,
+                    environ) != 0)
         die("posix_spawn");
 }
 
@@ -78,15 +80,13 @@ static void send_job(struct link *link, uint32_t number)
 {
     static const char body[] = "{\"order\":4711}";
     const uint64_t id = number + 1;
-    int fd = memfd_create("body", MFD_CLOEXEC);
-
-    if (fd < 0 || pwrite(fd, body, sizeof body - 1, 0) < 0)
-        die("memfd");
     const struct message_job j = {.digest = 1,
                                   .tag = "bench",
                                   .vouched_us = INT64_MAX,
                                   .deadline_at = when_steady() + 60000,
-                                  .stdin_fd = fd,
+                                  .input = body,
+                                  .input_size = sizeof body - 1,
+                                  .stdin_fd = -1,
                                   .ids = &id,
                                   .count = 1};
     link_send_job(link, number, &j);
@@ -117,9 +117,10 @@ static void next(struct link *link, int *ended)
 static double linked(int count, int in_flight)
 {
     struct handler h = {.name = (char *)"bench",
-                        .run = (char *)":",
-                        .shell = (char *)"/bin/sh",
+                        .run = program ? program : (char *)":",
+                        .shell = program ? NULL : (char *)"/bin/sh",
                         .batch = 1,
+                        .weight = 10,
                         .timeout_ms = 60000,
                         .kill_grace_ms = 5000,
                         .max_running = in_flight,
@@ -162,10 +163,12 @@ int main(int argc, char **argv)
 {
     int count = argc > 1 ? atoi(argv[1]) : 3000, in_flight = argc > 2 ? atoi(argv[2]) : 2,
         rounds = argc > 3 ? atoi(argv[3]) : 5;
+
+    program = argc > 4 ? argv[4] : NULL;
     double a[ROUNDS_MAX], b[ROUNDS_MAX], a_cpu[ROUNDS_MAX], b_cpu[ROUNDS_MAX];
 
     if (count < 1 || in_flight < 1 || rounds < 1 || rounds > ROUNDS_MAX) {
-        fprintf(stderr, "usage: spawn [COUNT [IN_FLIGHT [ROUNDS]]]\n");
+        fprintf(stderr, "usage: spawn [COUNT [IN_FLIGHT [ROUNDS [PROGRAM]]]]\n");
         return 64;
     }
     for (int i = 0; i < rounds; i++) {
