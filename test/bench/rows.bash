@@ -96,14 +96,14 @@ b3()
     record B3 naive 'one row a statement' "$(repeat "$((n / 20))" "$(wall_us)" | "$tool/naive" fill)"
 }
 
-# each KIND WHO COUNT COMMAND...: milliseconds a call, from a shell loop.
+# each ROW KIND WHO COUNT COMMAND...: milliseconds a call, from a shell loop.
 each()
 {
-    local kind=$1 who=$2 n=$3 from i
-    shift 3
+    local row=$1 kind=$2 who=$3 n=$4 from i
+    shift 4
     from=$(wall_us)
     for ((i = 0; i < n; i++)); do "$@" >/dev/null 2>&1; done
-    record B4 "$kind" "$who" \
+    record "$row" "$kind" "$who" \
         "$(awk -v n="$n" -v from="$from" -v to="$(wall_us)" 'BEGIN { printf "%.3f", (to - from) / 1000 / n }')"
 }
 
@@ -112,17 +112,20 @@ b4()
     local n=$((200 / scale)) queue=k job
     if ! comparing; then
         "$tool/naive" init
-        each naive 'connect, insert, exit' "$n" "$tool/naive" add 12345678901234567890
+        each B4 naive 'connect, insert, exit' "$n" "$tool/naive" add 12345678901234567890
     fi
     empty
-    each dq 'dq add' "$n" "$bin/dq" add bench 12345678901234567890
+    each B4 dq 'dq add' "$n" "$bin/dq" add bench 12345678901234567890
     [ "$(count 'status = 0')" = "$n" ]
     comparing && return
+    build_static
+    each B4-static naive 'connect, insert, exit' "$n" "$tool/naive" add 12345678901234567890
+    each B4-static dq 'dq add' "$n" "$static/bin/dq" add bench 12345678901234567890
     export TS_SOCKET=$work/tsp.sock
     tsp true >/dev/null
-    each peer 'tsp (task-spooler, in memory)' "$n" tsp true
+    each B4 peer 'tsp (task-spooler, in memory)' "$n" tsp true
     tsp -K
-    each peer 'at' "$n" at -q "$queue" -f /dev/null now + 3 years
+    each B4 peer 'at' "$n" at -q "$queue" -f /dev/null now + 3 years
     for job in $(atq -q "$queue" | cut -f 1); do atrm "$job"; done
 }
 

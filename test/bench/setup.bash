@@ -19,6 +19,16 @@ build()
         make -j"$(nproc)" bin/dq bin/dqd test/bench/{answer,beanstalk,kept,late,naive,raw,redis,schedule,stamp,starts}
 }
 
+# build_static: dq with the client library and OpenSSL in it, as $static/bin/dq.
+static=$work/static
+build_static()
+{
+    mkdir -p "$static"
+    (cd "$static" &&
+        { [ config.status -nt "$src/configure" ] || "$src/configure" CFLAGS=-O2 --enable-static-client; } &&
+        make -j"$(nproc)" bin/dq) >"$work/static.log" 2>&1 </dev/null || { tail -n 30 "$work/static.log"; exit 1; }
+}
+
 # prepare [PACKAGE...]: installs what is needed, these as well, and builds.
 prepare()
 {
