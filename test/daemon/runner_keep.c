@@ -225,6 +225,7 @@ static void a_process_at_fault_is_ended(void **state)
         {"printf \"{\\\"id\\\":$id,\\\"res\" >&3; kill -9 $$", OUTCOME_SIGNAL, "signal 9"},
         {"head -c 20000 /dev/zero | tr \"\\\\0\" x >&3; sleep 1000", OUTCOME_VERDICT, "unreadable answer (longer than"},
         {"echo last; sleep 1000", OUTCOME_TIMEOUT, "timed out after 1s"},
+        {"say $id 3>&1; sleep 1000", OUTCOME_TIMEOUT, "timed out after 1s"}, /* not on stdout */
         {"kill -STOP $$", OUTCOME_TIMEOUT, "timed out after 1s"},
     };
     /* clang-format on */
@@ -364,6 +365,10 @@ static void used_up_processes_are_replaced(void **state)
                             "until [ -e big ]; do sleep 0.01; done; say $id"));
     while (done_by(&r, do_in(&r, "t", "say $id")) == pid)
         ; /* it is not weighed each time */
+    rig_close(&r);
+
+    rig_open(&r, "handlers:\n  t:\n    keep: 1\n    recycle: {age: 1s}\n" WORKER, 4);
+    rig_until_gone(&r, done_by(&r, do_in(&r, "t", "say $id")));
     rig_close(&r);
 
     rig_open(&r, "handlers:\n  t:\n    keep: 1\n    recycle: {idle: 20ms}\n" WORKER, 4);

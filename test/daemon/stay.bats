@@ -145,6 +145,37 @@ END
     [ "$status" = 0 ] && [[ $output == *'restart_on /nowhere/REVISION: no such file'* ]] || { echo "$output"; false; }
 }
 
+@test 'logs -f follows the task of a process that stays, and at SIGTERM that task ends, and no other begins' {
+    mkfifo go
+    write_handlers <<END
+handlers:
+  t:
+    keep: 1
+    run: |
+      echo '{"ready":true}' >&3
+      while read -r line; do
+        id=\${line#*:}; echo begun; read -r x <$PWD/go; echo ended
+        echo "{\\"id\\":\${id%%,*},\\"result\\":\\"done\\"}" >&3
+      done
+      touch $PWD/left
+END
+    dqd_start --resident
+    id=$(dq -q add t -o id)
+    dq logs -f "$id" >followed 3>&- &
+    local follower=$!
+    wait_until grep -qx begun followed
+    dq -q add t
+    kill "$DQD_PID"
+    wait_until grep -q 'asked to stop' "$DQD_LOG"
+    echo >go
+    wait "$follower"
+    [ "$(cat followed)" = $'begun\nended' ]
+    wait "$DQD_PID"
+    [ -e left ]
+    is 'status = 1' 1
+    is 'status = 0 AND attempt = 0' 1
+}
+
 @test 'dq pollers -v says how many stay, and why one was replaced' {
     write_handlers <<'END'
 handlers:
