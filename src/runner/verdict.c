@@ -35,7 +35,6 @@ static int take_hold(const struct json_value *hold, struct verdict *out, struct 
     if (out->hold_ms < 1 || out->hold_ms > VERDICT_HOLD_MOST_MS)
         return err_set(err, ERR_DATA, "\"hold\" goes from 1ms to 1d");
     out->result = VERDICT_SNOOZE;
-    out->after_ms = MAX(out->after_ms, 0);
     return 0;
 }
 
@@ -74,6 +73,8 @@ int verdict_parse(struct json_reader *r, const char *line, size_t len, struct ve
     }
     if (v[M_HOLD].present && (rc = take_hold(&v[M_HOLD], &out, err)) < 0)
         return rc;
+    if (out.result == VERDICT_SNOOZE)
+        out.after_ms = MAX(out.after_ms, VERDICT_SNOOZE_LEAST_MS);
     out.error = v[M_ERROR].present ? v[M_ERROR].text : NULL;
     *ret = out;
     return 0;

@@ -16,6 +16,8 @@
 /* What a handler may ask for: a longer wait is a mistake rather than a wish. */
 #define VERDICT_AFTER_MOST_MS (366 * WHEN_DAY)
 #define VERDICT_HOLD_MOST_MS WHEN_DAY
+/* A shorter snooze is this long: as its attempt does not count, nothing else would end a loop. */
+#define VERDICT_SNOOZE_LEAST_MS WHEN_SECOND
 
 enum verdict_result { VERDICT_DONE, VERDICT_RETRY, VERDICT_FAIL, VERDICT_SNOOZE };
 struct verdict {

@@ -114,6 +114,15 @@ static void verdicts_are_taken_to_the_letter(void **state)
     assert_int_equal(verdict_parse(r, LINE("{\"result\":\"snooze\",\"after\":\"366d\"}"), &v, &err),
                      0);
     assert_true(!v.named && v.result == VERDICT_SNOOZE && v.after_ms == 366 * WHEN_DAY);
+    assert_int_equal(verdict_parse(r, LINE("{\"result\":\"snooze\",\"after\":\"0s\"}"), &v, &err),
+                     0);
+    assert_int_equal(v.after_ms, 1000);
+    assert_int_equal(verdict_parse(r, LINE("{\"result\":\"retry\",\"hold\":\"1ms\"}"), &v, &err),
+                     0);
+    assert_true(v.result == VERDICT_SNOOZE && v.after_ms == 1000 && v.hold_ms == 1);
+    assert_int_equal(verdict_parse(r, LINE("{\"result\":\"retry\",\"after\":\"0s\"}"), &v, &err),
+                     0);
+    assert_int_equal(v.after_ms, 0); /* it counts */
     json_reader_free(r);
 }
 
