@@ -268,6 +268,53 @@ static void refused_accounts_and_databases_are_told_apart(void **state)
     db_free(d);
 }
 
+/* A statement after the one that found the connection broken would be committed alone. */
+static void the_rest_of_a_transaction_does_not_run_on_a_new_connection(void **state)
+{
+    static const char *const insert = "INSERT INTO dq_meta (name, value) VALUES ('connect', '1')";
+    struct db *d = harness_db();
+    (void)state;
+    ok(db_begin(d, &err));
+    run(db, "KILL %" PRId64, number(d, "SELECT CONNECTION_ID()"));
+    assert_int_equal(exec(d, insert), ERR_LOST);
+    assert_int_equal(exec(d, insert), ERR_LOST);
+    assert_false(db_connected(d));
+    assert_int_equal(db_end(d, 0, &err), ERR_LOST);
+    assert_int_equal(number(db, "SELECT COUNT(*) FROM dq_meta WHERE name = 'connect'"), 0);
+    ok(db_begin(d, &err));
+    ok(db_end(d, exec(d, "DO 0"), &err));
+    db_free(d);
+}
+
+static int times_away;
+static void away(const struct err *why, void *arg)
+{
+    (void)why;
+    (void)arg;
+    times_away++;
+}
+
+/* The pauses begin with 50 ms and double up to a second, and each lasts from half of that to one and
+ * a half: the shortest six take 1.275 s. */
+static void a_lost_server_is_asked_less_and_less_often_and_not_for_ever(void **state)
+{
+    const struct timespec moment = {.tv_nsec = 1000000};
+    struct db *d = db_new(harness_conf);
+    int64_t began = when_steady();
+    int tries = 0;
+    (void)state;
+    db_connect_patiently(d, 1200, away, NULL);
+    assert_false(db_connect_again(d, ERR_DENIED, &err));
+    for (; db_connect_again(d, ERR_UNAVAILABLE, &err); tries++)
+        nanosleep(&moment, NULL);
+    assert_in_range(tries, 1, 6);
+    assert_true(when_steady() - began >= 1200);
+    assert_non_null(strstr(err.text, "; tried for 1.2s"));
+    assert_int_equal(times_away, 1);
+    assert_false(db_connect_again(d, ERR_UNAVAILABLE, &err));
+    db_free(d);
+}
+
 /* What another server of a cluster has committed is seen by a look-up, which waits for it; other
  * reads do not. */
 static void a_look_up_waits_for_the_cluster(void **state)
@@ -330,6 +377,9 @@ int main(void)
         cmocka_unit_test_setup(literals_hold_any_bytes, harness_setup),
         cmocka_unit_test_setup(a_wrong_init_command_is_a_fault_of_the_settings, harness_setup),
         cmocka_unit_test_setup(refused_accounts_and_databases_are_told_apart, harness_setup),
+        cmocka_unit_test_setup(the_rest_of_a_transaction_does_not_run_on_a_new_connection,
+                               harness_setup),
+        cmocka_unit_test(a_lost_server_is_asked_less_and_less_often_and_not_for_ever),
         cmocka_unit_test_setup(a_look_up_waits_for_the_cluster, harness_setup),
         cmocka_unit_test_setup(a_statement_in_a_trigger_is_waited_for, harness_setup),
     };
