@@ -91,10 +91,8 @@ END
 
 # FILE.c and FILE.h are one node; a file that includes ROOM/FILE.h depends on it. tsort(1) names the files of a circle.
 @test 'no files include each other in a circle' {
-    for file in $(find src -name '*.[ch]'); do
-        own=${file#src/}
-        grep -oP '^ *# *include *"\K[^"]+(?=\.h")' "$file" | awk -v own="${own%.*}" '$1 != own { print own, $1 }'
-    done | sort -u | tsort 2>&1 >/dev/null | none
+    grep -roP --include='*.[ch]' '^ *# *include *"\K[^"]+(?=\.h")' src |
+        sed -nE 's|^src/([^:]*)\.[ch]:(.*)|\1 \2|; /^(\S+) \1$/!p' | sort -u | tsort 2>&1 >/dev/null | none
 }
 
 @test 'private headers of the database connection are included there only' {
@@ -166,14 +164,23 @@ END
 }
 
 @test 'each file begins with a comment and includes its own header first' {
-    for file in $(c_files); do
-        head -n 1 "$file" | grep -q '^/\*' || echo "$file: no comment at its head"
-        own=${file#src/}
-        own=${own%.c}.h
-        case $file in *.h) continue ;; esac
-        [ ! -e "src/$own" ] || [ "$(grep -m 1 '^#include' "$file")" = "#include \"$own\"" ] ||
-            echo "$file: $own is not its first include"
-    done | none
+    awk 'FNR == 1 && !/^\/\*/ { print FILENAME ": no comment at its head" }
+        FNR == 1 {
+            wants() # the file before it
+            file = FILENAME
+            own = file
+            sub(/^src\//, "", own)
+            if (!sub(/\.c$/, ".h", own) || (getline line <("src/" own)) < 0)
+                own = ""
+            close("src/" own)
+        }
+        /^#include/ && own != "" {
+            if ($2 == "\"" own "\"")
+                own = ""
+            wants()
+        }
+        END { wants() }
+        function wants() { if (own != "") print file ": " own " is not its first include"; own = "" }' $(c_files) | none
 }
 
 @test 'no statement uses a function that one of the servers lacks' {
