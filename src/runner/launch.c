@@ -82,8 +82,9 @@ static void start(struct launcher *l, struct launch *a, struct env_room *room)
         s = a->fresh = setup_new(a->plan, &a->failure);
     if (!atomic_compare_exchange_strong(&a->stage, &looks_up, LAUNCH_FORKS) || !s)
         return;
-    if (s->switches && fchmod(a->out, 0622) == 0) /* it may open /dev/stdout by that name */
-        (void)fchmod(a->err, 0622);
+    /* it may open /dev/stdout, /dev/stderr and /dev/fd/3 by these names */
+    if (s->switches && fchmod(a->out, 0622) == 0 && fchmod(a->err, 0622) == 0)
+        (void)fchmod(a->reply, 0622);
     const struct child_spec spec = {
         .programs = s->programs,
         .argv = (char *const *)a->plan->argv,

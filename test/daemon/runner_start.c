@@ -406,7 +406,7 @@ static void user_is_switched_by_root(void **state)
         "handlers:\n  t: {run: 'id -un; id -u; id -G; echo $HOME $USER $LOGNAME; grep Cap[EP] /proc/self/status; kill -0 "
         "$PPID', user: nobody}\n"
         "  pdeath: {run: 'kill -9 $PPID; echo still here', user: nobody}\n"
-        "  by-name: {run: 'echo one >/dev/stdout; echo two >/dev/stderr', user: nobody}\n",
+        "  by-name: {run: 'echo one >/dev/stdout; echo two >/dev/stderr; echo >/dev/fd/3', user: nobody}\n",
         2);
     const struct rig_report *end = rig_end(&r, rig_send(&r, "t"));
     assert_non_null(strstr(end->output, "nobody\n65534\n65534\n/nonexistent nobody nobody\n"));
