@@ -294,8 +294,8 @@ static void away(const struct err *why, void *arg)
     times_away++;
 }
 
-/* The pauses begin with 50 ms and double up to a second, and each lasts from half of that to one and
- * a half: the shortest six take 1.275 s. */
+/* The pauses begin with 50 ms and double up to a second. Each lasts from half of that to one and a
+ * half: the shortest six take 1.275 s. */
 static void a_lost_server_is_asked_less_and_less_often_and_not_for_ever(void **state)
 {
     const struct timespec moment = {.tv_nsec = 1000000};
