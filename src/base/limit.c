@@ -52,6 +52,8 @@ struct limit_answer limit_ask(const struct limit *l, uint64_t running, int64_t n
         return none(LIMIT_HELD, l->held_until_at);
     if (l->hours && !hours_open(l->hours, now_at))
         return none(LIMIT_CLOSED, hours_next(l->hours, now_at));
+    if (l->hours && !hours_open(l->hours, now_at + horizon_ms)) /* no start when they have closed */
+        horizon_ms = hours_next(l->hours, now_at) - now_at - 1;
     return room(l, running, now_at, horizon_ms);
 }
 

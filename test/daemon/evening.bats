@@ -16,8 +16,10 @@ calls() { cat calls 2>/dev/null | wc -l; }
 called() { [ "$(calls)" -ge "$1" ]; }
 # why ID TEXT: dq why gives this reason
 why() { [[ $(dq why "$1") == *"$2"* ]]; }
-# merely_waits: dq check does not ring for late tasks
-merely_waits() { [[ $(dq check --max-late 5s || true) != *'late, more than'* ]]; }
+# merely_waits: dq check says nothing, although the tasks have been due for an hour
+merely_waits() { try dq check --max-late 5s && [ "$rc $err" = '0 ' ] || { echo "$out" && false; }; }
+# rests: it says that a breaker has opened, and nothing else
+rests() { try dq check --max-late 5s && [[ $rc == 1 && $out == 'WARNING: limit shop: '* && $out != *'late, more'* ]]; }
 # add N TAG PRIORITY
 add()
 {
@@ -53,13 +55,17 @@ END
     # the printer's hours end with the minute, unless that is about to end
     close=$((($(date +%s) + 20) / 60 * 60 + 60))
     dq -q limit print --rate 5/s --hours "$(date -u -d "@$((close - 3600))" +%H:%M)-$(date -u -d "@$close" +%H:%M) UTC"
-    add 600 print normal
+    add 5000 print normal
+    sql 'UPDATE dq_task SET expected_time = expected_time - INTERVAL 1 HOUR, create_time = expected_time;
+         UPDATE dq_limit SET update_time = update_time - INTERVAL 1 HOUR'
     dqd_start --resident
     other_pid=$DQD_PID
     dqd_start --resident
 
     wait_until called 20
     wait_until why "$last" 'limit shop: the rate of 20/s is used up: the next start is in '
+    merely_waits
+    add 2 print high
     add 4 pay high
     before=$(calls)
     urgent() { [ "$(grep -c ' high ' calls)" -eq 4 ]; }
@@ -67,6 +73,11 @@ END
     # those of its tag that were reserved before, and one in eight of the ordinary ones
     [ "$(tail -n +"$((before + 1))" calls | awk '$2 == "high" && ++n == 4 { exit } $1 == "pay" && $2 != "high"' |
         wc -l)" -le 6 ]
+
+    wait_until is "tag = 'print' AND priority = 5 AND status = 1" 2
+    urgent=$(sql "SELECT MIN(create_time), MAX(execution_time) FROM dq_task WHERE tag = 'print' AND priority = 5")
+    [ "$(count "tag = 'print' AND priority IS NULL
+                AND execution_time BETWEEN '${urgent%$'\t'*}' AND '${urgent#*$'\t'}'")" -le 6 ]
 
     mode busy
     wait_until why "$last" 'limit shop: held for '
@@ -80,7 +91,7 @@ END
     wait_until why "$last" 'limit shop: resting for '
     why "$last" 'attempts failed within 1m: exit status 1: no route to the provider'
     n=$(calls)
-    merely_waits
+    rests
     twice() { [ "$(sql "SELECT breaker FROM dq_limit WHERE name = 'shop'")" -ge 2 ]; }
     wait_until twice
     [ "$(calls)" -le $((n + 6)) ] # but for those that ran, one has tried

@@ -13,6 +13,7 @@
 #include "table_rows.h"
 
 static struct hours *hours;
+static int64_t horizon_ms;
 
 static bool read_stored(char *text, struct limit *l)
 {
@@ -21,6 +22,7 @@ static bool read_stored(char *text, struct limit *l)
     *l = (struct limit){LIMIT_NONE};
     hours_free(hours);
     hours = NULL;
+    horizon_ms = 0;
     for (char *word; (word = strsep(&text, " "));) {
         if (!strncmp(word, "running=", 8))
             l->running = (uint32_t)strtoul(word + 8, NULL, 10);
@@ -28,6 +30,8 @@ static bool read_stored(char *text, struct limit *l)
             l->paused_until_at = INT64_MAX;
         else if (!strncmp(word, "paused=", 7))
             l->paused_until_at = strtoll(word + 7, NULL, 10);
+        else if (!strncmp(word, "ahead=", 6))
+            horizon_ms = strtoll(word + 6, NULL, 10);
         else if (!strncmp(word, "reason=", 7))
             l->reason = l->hold_reason = word + 7;
         else if (!strcmp(word, "held=never"))
@@ -83,7 +87,7 @@ static bool check_row(char **cell, const char *where)
         print_error("%s: what is stored?\n", where);
         return false;
     }
-    struct limit_answer a = limit_ask(&l, strtoull(cell[2], NULL, 10), now_at, 0);
+    struct limit_answer a = limit_ask(&l, strtoull(cell[2], NULL, 10), now_at, horizon_ms);
     limit_put(&words, &l, &a, now_at);
     const char *text = words.len ? words.data : "-";
     bool right = a.may == may && a.again_at == read_instant(cell[5], now_at) &&
