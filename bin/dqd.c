@@ -185,12 +185,16 @@ static void list_handlers(const struct handlers *h)
 /* The files that the connection needs, which only a run would miss. */
 static int check_mysql_files(const struct conf_mysql *m, struct err *err)
 {
-    const char *const files[][2] = {{"defaults_file", m->defaults_file},
-                                    {"tls_ca", m->tls_ca},
-                                    {"tls_cert", m->tls_cert},
-                                    {"tls_key", m->tls_key}};
+    const char *const files[][2] = {
+        {"tls_ca", m->tls_ca}, {"tls_cert", m->tls_cert}, {"tls_key", m->tls_key}};
     char *password = NULL;
 
+    if (m->defaults_file[0]) {
+        int fd = conf_file_open(m->defaults_file, "MySQL option file", err);
+        if (fd < 0)
+            return fd;
+        close(fd);
+    }
     for (size_t i = 0; i < sizeof files / sizeof files[0]; i++)
         if (files[i][1][0] && access(files[i][1], R_OK) < 0)
             return err_set(err, ERR_CONFIG, "%s %s: %m", files[i][0], files[i][1]);

@@ -121,6 +121,9 @@ END
     [[ ${lines[2]} == *' ["prog","a b","c"]' ]]
     own_ini 's|^\[mysql\]|&\npassword_file = /nonexistent/password|'
     refused 78 'there is no such password file' --check-config --config "$BATS_TEST_TMPDIR/own.ini"
+    install -m 666 /dev/null "$BATS_TEST_TMPDIR/options"
+    own_ini "s|^\[mysql\]|&\ndefaults_file = $BATS_TEST_TMPDIR/options|"
+    refused 78 'others can write to the MySQL option file' --check-config --config "$BATS_TEST_TMPDIR/own.ini"
     write_handlers <<'END'
 handlers:
   t:

@@ -9,6 +9,7 @@
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -194,6 +195,11 @@ static void an_option_file_does_not_change_the_character_set(void **state)
     struct db *d = db_new(&conf);
     expect_session(d);
     expect_stored(d);
+    db_free(d);
+    fchmod(fd, 0620); /* it could name a library */
+    d = db_new(&conf);
+    assert_int_equal(db_connect(d, &err), ERR_CONFIG);
+    assert_non_null(strstr(err.text, "others can write to the MySQL option file"));
     db_free(d);
     unlink(path);
     d = db_new(&conf);

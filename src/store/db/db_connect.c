@@ -60,8 +60,10 @@ static int set_options(const struct conf_mysql *c, const char *host, MYSQL *my, 
     mysql_options(my, MYSQL_OPT_WRITE_TIMEOUT, &wr);
     mysql_options(my, MYSQL_OPT_MAX_ALLOWED_PACKET, &packet);
     if (conf_or_null(c->defaults_file)) {
-        if (access(c->defaults_file, R_OK)) /* the library ignores a missing one */
-            return err_set(err, ERR_CONFIG, "defaults_file %s: %m", c->defaults_file);
+        int fd = conf_file_open(c->defaults_file, "MySQL option file", err);
+        if (fd < 0)
+            return fd;
+        close(fd);
         mysql_options(my, MYSQL_READ_DEFAULT_FILE, c->defaults_file);
         mysql_options(my, MYSQL_READ_DEFAULT_GROUP, "dq");
     }
