@@ -216,6 +216,8 @@ values()
     refused '"id" 0 is out of range' "${line/:1,/:0,}"
     # an owner without a process id
     [ "$(dq import --dry-run <<<"${line%\}},\"pid\":0}")" = '1 task and 0 attempts can be imported' ]
+    [ "$(dq import --dry-run <<<"${line%\}},\"missed\":71941}")" = '1 task and 0 attempts can be imported' ]
+    refused '"exit" 65536 is out of range: 0 to 65535' "${line%\}},\"exit\":65536}"
     refused '"status" "finished" is none of' "${line/done/finished}"
     refused '"claim" has 1 bytes, not 16' "${line%\}},\"claim\":\"x\"}"
     refused 'an attempt of task 9, which is not before it' \

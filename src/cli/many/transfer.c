@@ -163,6 +163,7 @@ static int read_number(const struct column *c, const struct json_value *v, void 
 {
     const int64_t least = c->type == COLUMN_ID || c->type == COLUMN_SIGNAL;
     const int64_t most = c->type == COLUMN_U32 || c->type == COLUMN_SOME ? UINT32_MAX
+                         : !strcmp(c->name, "missed")                   ? INT32_MAX
                          : c->type == COLUMN_EXIT                        ? UINT16_MAX
                          : c->type == COLUMN_SIGNAL                      ? UINT8_MAX
                                                                          : INT64_MAX;
