@@ -308,8 +308,9 @@ static void take_signals(struct poller *p)
             reload(p);
             continue;
         }
+        bool again = p->asked_to_end;
         p->asked_to_end = true;
-        if (p->phase == PHASE_RUN)
+        if (p->phase == PHASE_RUN || (p->phase == PHASE_DRAIN && !again))
             drain(p, "asked to stop; waiting for running handlers",
                   p->conf->dqd.drain_timeout_ms * 1000);
         else if (p->phase == PHASE_DRAIN)

@@ -458,6 +458,8 @@ END
     wait_until logged 'time is up'
     dq add t
     is 'status = 3' 1
+    kill "$DQD_PID" # the first signal is not the second
+    wait_until logged 'asked to stop; waiting for running handlers'
     echo >"$BATS_TEST_TMPDIR/go"
     wait "$DQD_PID"
     DQD_PID=''
