@@ -399,12 +399,15 @@ BEGIN
   DECLARE v_zone varchar(65) CHARACTER SET utf8mb4 COLLATE utf8mb4_bin;
   DECLARE v_kind, v_catch_up, v_overlap int;
   DECLARE v_spread, v_within, v_expires, v_alarm bigint;
+  DECLARE v_period bigint;
   DECLARE v_ms varchar(64) CHARACTER SET utf8mb4 COLLATE utf8mb4_bin;
+  DECLARE v_odd varchar(400) CHARACTER SET utf8mb4 COLLATE utf8mb4_bin DEFAULT -- as in dq_add_task
+    '^-|[\\x{00}-\\x{20}\\x{7f}-\\x{a0}"''`\\\\,*\\x{ad}\\x{34f}\\x{61c}\\x{115f}\\x{1160}\\x{1680}\\x{17b4}\\x{17b5}\\x{180b}-\\x{180f}\\x{2000}-\\x{200f}\\x{2028}-\\x{202f}\\x{205f}-\\x{206f}\\x{3000}\\x{3164}\\x{fe00}-\\x{fe0f}\\x{feff}\\x{ffa0}\\x{fff0}-\\x{fffb}]';
 
-  IF IFNULL(p_name, '') NOT REGEXP '^[^-@[:space:][:cntrl:]"''`\\\\,*?][^@[:space:][:cntrl:]"''`\\\\,*?]{0,127}$' THEN
-    SET v_error = 'dq: name: 1 to 128 characters, no white space, control characters, quotes, backslashes, commas, @, * or ?, no - at the front';
-  ELSEIF IFNULL(p_tag, '') NOT REGEXP '^[^-[:space:][:cntrl:]"''`\\\\,*?][^[:space:][:cntrl:]"''`\\\\,*?]{0,127}$' THEN
-    SET v_error = 'dq: tag: 1 to 128 characters, no white space, control characters, quotes, backslashes, commas, * or ?, no - at the front';
+  IF IFNULL(CHAR_LENGTH(p_name), 0) NOT BETWEEN 1 AND 128 OR LOCATE('?', p_name) OR LOCATE('@', p_name) OR p_name REGEXP v_odd OR HEX(p_name) REGEXP '^(..)*(F3A0|F09BB2A[0-3]|F09D85(B[3-9]|BA))' THEN
+    SET v_error = 'dq: name: 1 to 128 characters, no white space, invisible characters, quotes, backslashes, commas, @, * or ?, no - at the front';
+  ELSEIF IFNULL(CHAR_LENGTH(p_tag), 0) NOT BETWEEN 1 AND 128 OR LOCATE('?', p_tag) OR p_tag REGEXP v_odd OR HEX(p_tag) REGEXP '^(..)*(F3A0|F09BB2A[0-3]|F09D85(B[3-9]|BA))' THEN
+    SET v_error = 'dq: tag: 1 to 128 characters, no white space, invisible characters, quotes, backslashes, commas, * or ?, no - at the front';
   ELSEIF IFNULL(OCTET_LENGTH(p_body), 65536) > 65535 THEN
     SET v_error = 'dq: body: not NULL, and at most 65535 bytes';
   ELSEIF NOT IFNULL(JSON_VALID(p_options), 0) THEN
@@ -433,13 +436,20 @@ BEGIN
       SET v_error = 'dq: options: overlap: skip, one, allow or replace';
     ELSEIF v_ms NOT REGEXP '^[0-9]{1,12}( [0-9]{1,12}){3}$' THEN
       SET v_error = 'dq: options: spread_ms, within_ms, expires_ms, alarm_after_ms: milliseconds';
+    ELSE
+      SET v_spread = SUBSTRING_INDEX(v_ms, ' ', 1), v_within = SUBSTRING_INDEX(SUBSTRING_INDEX(v_ms, ' ', 2), ' ', -1),
+          v_expires = SUBSTRING_INDEX(SUBSTRING_INDEX(v_ms, ' ', -2), ' ', 1), v_alarm = SUBSTRING_INDEX(v_ms, ' ', -1);
+      SET v_period = IF(v_kind = 0, NULL, LEFT(v_word, CHAR_LENGTH(v_word) - 1) * ELT(FIELD(RIGHT(v_word, 1), 's', 'm', 'h', 'd', 'w'), 1000, 60000, 3600000, 86400000, 604800000));
+      IF v_period > 316224000000 THEN
+        SET v_error = 'dq: options: every, gap: at most 3660 days';
+      ELSEIF GREATEST(v_spread, v_within, v_expires, v_alarm) > 316224000000 OR v_kind = 1 AND v_spread > v_period DIV 2 THEN
+        SET v_error = 'dq: options: spread_ms (at most half of every), within_ms, expires_ms, alarm_after_ms: at most 3660 days';
+      END IF;
     END IF;
   END IF;
   IF v_error IS NOT NULL THEN
     SIGNAL SQLSTATE '45000' SET MESSAGE_TEXT = v_error;
   END IF;
-  SET v_spread = SUBSTRING_INDEX(v_ms, ' ', 1), v_within = SUBSTRING_INDEX(SUBSTRING_INDEX(v_ms, ' ', 2), ' ', -1),
-      v_expires = SUBSTRING_INDEX(SUBSTRING_INDEX(v_ms, ' ', -2), ' ', 1), v_alarm = SUBSTRING_INDEX(v_ms, ' ', -1);
 
   INSERT INTO dq_schedule (name, tag, message_body, kind, expression, zone, spread, catch_up, catch_up_within, overlap, expires, alarm_after,
                            version, next_slot, zone_version, create_time, update_time, actor)

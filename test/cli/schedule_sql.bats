@@ -65,6 +65,19 @@ refused() { sql_refuses "$@"; }
     refused 'options: catch_up: ' "$(set_ a t '""' '{"every": "1h", "catch_up": "some"}')"
     refused 'options: overlap: ' "$(set_ a t '""' '{"every": "1h", "overlap": "some"}')"
     refused 'options: spread_ms' "$(set_ a t '""' '{"every": "1h", "spread_ms": "some"}')"
+    for character in e2808b e280ae c2ad; do
+        name="CONCAT('a', CONVERT(X'$character' USING utf8mb4))"
+        refused 'tag: ' "CALL dq_schedule_set('a', $name, '', '{\"every\": \"1h\"}', @n)"
+        refused 'name: ' "CALL dq_schedule_set($name, 't', '', '{\"every\": \"1h\"}', @n)"
+    done
+    for member in spread within expires alarm_after; do
+        refused 'options: spread_ms' "$(set_ a t '""' "{\"every\": \"1h\", \"${member}_ms\": 316224000001}")"
+    done
+    refused 'options: spread_ms (at' "$(set_ a t '""' '{"every": "2s", "spread_ms": 1001}')"
+    for every in 316224001s 5270401m 87841h 3661d 523w 999999999w; do
+        refused 'options: every, gap: ' "$(set_ a t '""' "{\"every\": \"$every\"}")"
+        refused 'options: every, gap: ' "$(set_ a t '""' "{\"gap\": \"$every\"}")"
+    done
     [ "$(sql 'SELECT COUNT(*) FROM dq_schedule')" = 0 ]
     # only dqd knows zones: it says so, and the others are not affected
     sql "$(set_ a t '""' '{"cron": "@daily", "zone": "No/Where"}')"
