@@ -158,7 +158,9 @@ refused()
 
 @test 'dq_monitor: reads what is listed, and no body' {
     id=$(dq -q add t body)
-    for command in list 'list --since 1h --error x' "why $id" 'why --tag t' tags stats 'stats --by hour' \
+    dq -q schedule set nightly t --every 1h
+    for command in list 'list --since 1h --error x' "why $id" 'why nightly' \
+        schedule 'schedule next nightly' 'why --tag t' tags stats 'stats --by hour' \
         'stats -o prometheus' "stats --html $BATS_TEST_TMPDIR/page" errors 'errors -t t --exact' forecast events \
         pollers version; do
         echo "$command"

@@ -93,7 +93,7 @@ static int run_backfill(struct cmd_context *c, const void *values, struct err *e
     size_t count = 0;
     if (!v->from.text)
         return err_set(err, ERR_USAGE, "from when? Give --from TIME");
-    int rc = schedule_store_find(c->db, c->operands[0], &s, err);
+    int rc = schedule_store_find(c->db, c->operands[0], false, &s, err);
     if (rc == 0)
         rc = cmd_now(c, &now_at, err);
     /* what is not decided yet runs by itself */

@@ -11,7 +11,7 @@
 static int keep_owner(struct cmd_context *c, struct schedule *s, struct err *err)
 {
     struct schedule old = {0};
-    int rc = schedule_store_find(c->db, s->name, &old, err);
+    int rc = schedule_store_find(c->db, s->name, false, &old, err);
     if (rc == 0) {
         s->owner = old.owner;
         old.owner = NULL;

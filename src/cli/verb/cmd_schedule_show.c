@@ -83,7 +83,7 @@ static int run_show(struct cmd_context *c, const void *values __attribute__((unu
     struct schedule s = {0};
     struct schedule_slot *slots = NULL;
     size_t count = 0;
-    int rc = schedule_store_find(c->db, c->operands[0], &s, err);
+    int rc = schedule_store_find(c->db, c->operands[0], true, &s, err);
     if (rc == 0)
         rc = schedule_store_slots(c->db, s.name, SLOTS_SHOWN, &slots, &count, err);
     if (rc == 0)
@@ -161,7 +161,7 @@ static int run_next(struct cmd_context *c, const void *values, struct err *err)
     struct timetable *t = NULL;
     int64_t since_at;
     int rc = v->count <= SLOTS_MOST
-                 ? schedule_store_find(c->db, c->operands[0], &s, err)
+                 ? schedule_store_find(c->db, c->operands[0], false, &s, err)
                  : err_set(err, ERR_USAGE,
                            "-n: at most %d slots are shown; --since shows later ones", SLOTS_MOST);
     if (rc == 0)

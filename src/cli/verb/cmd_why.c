@@ -237,7 +237,7 @@ static int explain_schedule(struct cmd_context *c, const char *name, struct err 
     LOCAL_BY(why_done) struct why w = {0};
     BUF_LOCAL struct buf b = BUF_INIT, sentence = BUF_INIT;
     const struct cell_style *style = &c->style.cell;
-    int rc = schedule_store_find(c->db, name, &s, err);
+    int rc = schedule_store_find(c->db, name, false, &s, err);
     if (rc == 0)
         rc = fleet_load(c->db, &fleet, err);
     if (rc == 0)

@@ -21,7 +21,7 @@ static int begin_with(struct db *db, const char *name, struct schedule *ret, str
         return rc;
     rc = sql_first(db, COLUMNS_ONE, NULL, NULL, err,
                    "SELECT 1 FROM dq_schedule WHERE name = ? FOR UPDATE", SQL_TEXT(name));
-    return rc < 0 ? rc : schedule_store_find(db, name, ret, err);
+    return rc < 0 ? rc : schedule_store_find(db, name, true, ret, err);
 }
 
 static int end_with(struct db *db, int rc, const struct event_act *act, struct err *err)

@@ -47,7 +47,7 @@ int schedule_store_list(struct db *db, const struct schedule_filter *f, struct s
 }
 
 /* Reads one, and locks it if that is wanted; then without its runs. 1, or 0 if there is none. */
-static int read_one(struct db *db, const char *name, bool lock, struct schedule *ret,
+static int read_one(struct db *db, const char *name, bool body, bool lock, struct schedule *ret,
                     struct err *err)
 {
     struct schedule *rows = NULL;
@@ -55,16 +55,17 @@ static int read_one(struct db *db, const char *name, bool lock, struct schedule 
     size_t count = 0;
 
     sql_put(&tail, " WHERE c.name = ??", SQL_TEXT(name), SQL_PART(lock ? " FOR UPDATE" : ""));
-    int rc = schedule_row_list(db, tail.data, true, !lock, &rows, &count, err);
+    int rc = schedule_row_list(db, tail.data, body, !lock, &rows, &count, err);
     if (count)
         *ret = rows[0];
     free(rows);
     return rc < 0 ? rc : count > 0;
 }
 
-int schedule_store_find(struct db *db, const char *name, struct schedule *ret, struct err *err)
+int schedule_store_find(struct db *db, const char *name, bool body, struct schedule *ret,
+                        struct err *err)
 {
-    int rc = read_one(db, name, false, ret, err);
+    int rc = read_one(db, name, body, false, ret, err);
 
     return rc == 0 ? err_set(err, ERR_NOT_FOUND,
                              "schedule %s does not exist; dq schedule lists them", name)
@@ -155,7 +156,7 @@ static int change_one(struct db *db, struct schedule_change *c, const char *acto
                       struct err *err)
 {
     const char *name = c->set ? c->set->name : c->name;
-    int rc = read_one(db, name, true, &c->old, err);
+    int rc = read_one(db, name, true, true, &c->old, err);
 
     if (rc < 0)
         return rc;
@@ -305,7 +306,7 @@ int schedule_store_pause(struct db *db, const char *name, bool pause, const char
 
     if (rc < 0)
         return rc;
-    rc = read_one(db, name, true, &s, err);
+    rc = read_one(db, name, true, true, &s, err);
     if (rc == 0)
         rc = err_set(err, ERR_NOT_FOUND, "schedule %s does not exist", name);
     if (rc > 0) {

@@ -20,10 +20,10 @@ struct schedule_filter {
 int schedule_store_list(struct db *db, const struct schedule_filter *f, struct schedule **ret,
                         size_t *ret_count, int64_t *ret_now_at, struct err *err)
     __attribute__((warn_unused_result));
-/* The one of that name, with its body and last run. ERR_NOT_FOUND. Free what *ret points to with
- * schedule_row_done. */
-int schedule_store_find(struct db *db, const char *name, struct schedule *ret, struct err *err)
-    __attribute__((warn_unused_result));
+/* The one of that name, with its last run, and its body if that is wanted. ERR_NOT_FOUND. Free what
+ * *ret points to with schedule_row_done. */
+int schedule_store_find(struct db *db, const char *name, bool body, struct schedule *ret,
+                        struct err *err) __attribute__((warn_unused_result));
 
 /* One of several changes that are made together. */
 struct schedule_change {
