@@ -311,7 +311,7 @@ END
         'own 2 8000,other 3 60000,own 1 3600000,' ]
     printf '{"tag":"own","attempted":1}\n' >x.ndjson
     [ "$(dq add --from x.ndjson --sql)" = \
-        "CALL dq_add_options('own', NULL, '', \
+        "CALL dq_add_options('own', NULL, X'', \
 '{\"delay_ms\": 5000, \"attempted\": 1, \"key_conflict\": \"keep\"}', @id);" ]
 }
 

@@ -289,7 +289,7 @@ dq_as()
     for bad in NULL "''" "'0000-00-00 00:00:00'" "'0001-01-01 00:00:00'" "'2031-02-31 00:00:00'" "'2031-01-01'" \
         "'2031-01-01 24:00:00'" "'2031-01-01 00:00:00+01:00'" "'soon'" \
         "'2031-01-01 00:00:00 '" "'12031-01-01 00:00:00'"; do
-        refused 'utc: a time in UTC such as' "CALL dq_add_at('t', NULL, '', $bad, @id)"
+        refused 'utc: a time in UTC such as' "CALL dq_add_at('t', NULL, X'', $bad, @id)"
     done
     for bad in "'x'" "'[]'" "'1'" "''" "'{'"; do
         refused 'options: a JSON object' "CALL dq_add_options('t', NULL, '', $bad, @id)"
@@ -341,7 +341,7 @@ dq_as()
     sql "SET NAMES utf8mb4; CALL dq_add('$name', '$name', x'00ff27', 316224000000, @id);
          CALL dq_add('a/b.c:d-e', 'a  b', '', 0, @id);
          CALL dq_add_at('t', '\"quoted\" \\\\ ''k''', '', '9999-12-31T23:59:59.999999Z', @id);
-         CALL dq_add_at('t', NULL, '', '1000-01-01 00:00:00', @id)"
+         CALL dq_add_at('t', NULL, X'', '1000-01-01 00:00:00', @id)"
     [ "$(sql 'SELECT CHAR_LENGTH(tag), CHAR_LENGTH(task_key), HEX(message_body), delay_time FROM dq_task LIMIT 1')" = \
         $'128\t128\t00FF27\t316224000000' ]
     [ "$(sql 'SELECT MAX(expected_time), MIN(expected_time), COUNT(*) FROM dq_task')" = \
@@ -454,7 +454,7 @@ dq_as()
     run dq --config /nonexistent add t "it is" --sql --key k --in 10m
     [ "$output" = "CALL dq_add('t', 'k', 'it is', 600000, @id);" ]
     run dq --config /nonexistent add t --sql --at 2031-01-02T03:04:05.678+01:00
-    [ "$output" = "CALL dq_add_at('t', NULL, '', '2031-01-02 02:04:05.678', @id);" ]
+    [ "$output" = "CALL dq_add_at('t', NULL, X'', '2031-01-02 02:04:05.678', @id);" ]
     run dq --config /nonexistent add t x --sql --at 2031-01-02T03:04:05Z --max-attempts 3 --key-conflict error
     [ "$output" = "CALL dq_add_options('t', NULL, 'x', '{\"utc\": \"2031-01-02 03:04:05.000\", \"max_attempts\": 3,\
  \"key_conflict\": \"error\"}', @id);" ]
@@ -526,7 +526,7 @@ END
     [ "$status" -eq 0 ]
     [ "$output" = "CALL dq_add_options('b', NULL, X'00ff', '{\"utc\": \"2031-01-02 03:04:05.000\", \"max_attempts\": 3,\
  \"key_conflict\": \"error\"}', @id);
-CALL dq_add_options('c', NULL, '', '{\"key_conflict\": \"error\"}', @id);" ]
+CALL dq_add_options('c', NULL, X'', '{\"key_conflict\": \"error\"}', @id);" ]
     dq --config /nonexistent add --sql --from "$BATS_TEST_TMPDIR/tasks.ndjson" >"$BATS_TEST_TMPDIR/calls"
     dq -q add --from "$BATS_TEST_TMPDIR/tasks.ndjson" >/dev/null
     stored() { sql 'SELECT tag, task_key, HEX(message_body), max_attempts, delay_time FROM dq_task ORDER BY tag'; }

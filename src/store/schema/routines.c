@@ -413,7 +413,7 @@ static void put_part(struct buf *sql, const char *p, size_t len, bool hex)
 }
 
 /* To be read and pasted: text with the odd bytes in it in hex, or all in hex if these are many. A
- * doubled quote is one in every character set and sql_mode. */
+ * doubled quote is one in every character set and sql_mode. '' may be NULL: an empty body is X''. */
 static void put_body(struct buf *sql, const char *body, size_t size)
 {
     size_t odd = 0, from = 0;
@@ -428,7 +428,7 @@ static void put_body(struct buf *sql, const char *body, size_t size)
         while (to < size && (hex || is_odd(body[to]) == is_odd(body[from])))
             to++;
         buf_str(sql, from ? ", " : "");
-        put_part(sql, body + from, to - from, hex || (size && is_odd(body[from])));
+        put_part(sql, body + from, to - from, hex || !size || is_odd(body[from]));
         from = to;
     } while (from < size);
     buf_str(sql, parts ? ")" : "");
