@@ -90,6 +90,7 @@ CREATE TABLE IF NOT EXISTS dq_limit (
   pause_reason varchar(255) CHARACTER SET utf8mb4 COLLATE utf8mb4_bin NULL,
   held_until datetime(3) NULL COMMENT 'by the answer of a handler, or the breaker: no task starts before this',
   hold_reason varchar(255) CHARACTER SET utf8mb4 COLLATE utf8mb4_bin NULL,
+  hold_time datetime(3) NULL COMMENT 'when that was decided',
   breaker tinyint unsigned NOT NULL DEFAULT 0 COMMENT 'how often in a row it has opened; 0: it is closed',
   update_time datetime(3) NULL,
   PRIMARY KEY (name),

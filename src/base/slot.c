@@ -255,7 +255,7 @@ static void decide_gap(struct deciding *d)
         return;
     }
     if (a->last.life == SLOT_ENDED)
-        at = MAX(a->last.ended_at + gap_ms, a->from_at);
+        at = MAX(MIN(a->last.ended_at, a->now_at) + gap_ms, a->from_at);
     d->plan->next_at = at;
     if (a->to_at != TASK_TIME_NONE && at > a->to_at) {
         d->plan->next_at = TASK_TIME_NONE;

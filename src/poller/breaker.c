@@ -131,7 +131,8 @@ static struct counts sum(const struct breakers *b, const struct minute_answer *a
 
     since_at = MAX(since_at, (a->now_at - w->when.within_ms) / WHEN_MINUTE * WHEN_MINUTE);
     for (size_t i = 0; i < a->count; i++)
-        if (a->rows[i].at >= since_at && !strcmp(handlers_limit(h, a->rows[i].tag), w->limit))
+        if (a->rows[i].at >= since_at && a->rows[i].at <= a->now_at &&
+            !strcmp(handlers_limit(h, a->rows[i].tag), w->limit))
             counts_add(&sum, &a->rows[i].counts);
     sum.failed += sum.retried - sum.excused;
     sum.ended = sum.failed + sum.done;

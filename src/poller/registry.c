@@ -5,12 +5,14 @@
 
 #include "base/log.h"
 #include "base/when.h"
+#include "store/fleet/ahead_store.h"
 #include "store/fleet/event_store.h"
 #include "store/fleet/poller_store.h"
 #include "store/schema/schema.h"
 
 #include <inttypes.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <sys/param.h>
 
 /* A poller that misses this many heartbeats is dead: two may be lost to a slow statement and a
@@ -33,6 +35,7 @@ void registry_init(struct registry *r, struct context *ctx, struct look *look,
                            .tags = tags,
                            .mode = mode,
                            .passes = passes,
+                           .doubt = !passes,
                            .since_pass_ms = -1,
                            .shares = 1};
 }
@@ -169,6 +172,28 @@ static int check_schema(struct registry *r, struct err *err)
     return 0;
 }
 
+/* Of a decision that a clock ahead has made, and of a clock that is behind, the clock of this host
+ * says which it is: it must agree with the server's. It decides nothing else. */
+static int correct(struct registry *r, const struct poller_share *s, struct err *err)
+{
+    const int64_t off_ms = when_host_wall() - s->now_us / 1000;
+    struct ahead_store_done done;
+
+    r->doubt |= s->now_us < r->now_us;
+    r->now_us = s->now_us;
+    if ((!s->decided_ahead && !r->doubt) || llabs(off_ms) > WHEN_MINUTE)
+        return 0;
+    int rc = ahead_store_correct(r->ctx->db, &done, err);
+    if (rc < 0)
+        return db_connected(r->ctx->db) ? 0 : rc; /* with the next heartbeat */
+    r->doubt = false;
+    r->soon = done.schedules + done.limits > 0;
+    if (r->soon)
+        log_event(LOG_WARN, "what was decided while the database's clock was ahead is taken back",
+                  "schedules=%" PRIu64 " limits=%" PRIu64, done.schedules, done.limits);
+    return 0;
+}
+
 int registry_beat(struct registry *r, struct err *err)
 {
     struct context *ctx = r->ctx;
@@ -221,6 +246,9 @@ int registry_beat(struct registry *r, struct err *err)
     r->share = s.share;
     r->shares = s.shares;
     look_set_shares(r->look, s.shares, now_us - sent_us);
+    rc = correct(r, &s, err);
+    if (rc < 0)
+        return rc;
     if (s.schema_compat > schema_latest && !r->outgrown.code)
         return check_schema(r, err);
     return r->recorded && !fewer && !r->back_us ? 0 : record(r, fewer, err);

@@ -26,6 +26,8 @@ struct registry {
     bool soon;       /* the next one is not to wait for its time */
     unsigned share, shares;
     uint64_t limits;     /* as the last heartbeat found them */
+    int64_t now_us;      /* the server's clock then */
+    bool doubt;          /* it was set back since, or this dqd has just begun */
     bool unheard;        /* another session has locked our row of dq_poller */
     bool recorded;       /* dq_event has the start of this dqd */
     bool unrecorded;     /* the log says that dq_event cannot be written */

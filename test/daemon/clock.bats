@@ -29,3 +29,38 @@ END
     dqd_stop
     [ "$(sql "SELECT COUNT(*) FROM dq_attempt a JOIN dq_task t ON t.id = a.task_id WHERE t.tag = 't'")" = 0 ]
 }
+
+shows() { [ "$(sql "$1")" -gt 0 ]; }
+@test "schedules and holds go on once the server's clock, which was ahead for a while, is right again" {
+    write_handlers <<END
+handlers:
+  t: {run: 'true'}
+  held: {run: 'echo "{\"result\":\"retry\",\"hold\":\"1s\"}" >&\$DQ_REPLY_FD'}
+END
+    dqd_start --resident
+    for kind in 'every --every 1s' 'gap --gap 1s' 'cron --cron "* * * * *" --catch-up skip'; do
+        eval "dq -q schedule set ${kind%% *} t ${kind#* }"
+    done
+    set_clock +31536000
+    wait_until shows "SELECT COUNT(*) = 3 FROM dq_schedule WHERE next_slot > UTC_TIMESTAMP(3) - INTERVAL 1 HOUR
+        AND (kind = 0 OR last_slot > UTC_TIMESTAMP(3) - INTERVAL 1 HOUR)"
+    dq -q add held
+    wait_until shows "SELECT COUNT(*) FROM dq_limit WHERE name = 'held' AND held_until IS NOT NULL"
+    dqd_stop
+    set_clock +0
+    for name in every gap cron; do
+        run dq check --schedules $name
+        [ $status = 2 ] && [[ $output = *"$name was decided while the server's clock was ahead"* ]]
+    done
+    run dq doctor
+    [[ $output = *"was decided while the server's clock was ahead"* ]]
+    ids=$(sql "SELECT COALESCE(MAX(id), 0) FROM dq_task")
+    dqd_start --resident
+    wait_until grep -q 'msg="what was decided while the database.s clock was ahead is taken back"' "$DQD_LOG"
+    wait_until shows "SELECT COUNT(*) FROM dq_task WHERE task_key LIKE 'every@%' AND status = 1 AND id > $ids"
+    wait_until shows "SELECT COUNT(*) FROM dq_task WHERE task_key LIKE 'gap@%' AND status = 1 AND id > $ids"
+    shows "SELECT held_until < UTC_TIMESTAMP(3) + INTERVAL 1 MINUTE FROM dq_limit WHERE name = 'held'"
+    for name in every cron; do dq check --schedules $name; done
+    dqd_stop
+    [ "$(sql "SELECT COUNT(*) FROM dq_schedule WHERE next_slot > UTC_TIMESTAMP(3) + INTERVAL 2 MINUTE")" = 0 ]
+}

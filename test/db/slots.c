@@ -3,6 +3,8 @@
 #include "store/ask/schedule_run.h"
 #include "store/ask/schedule_store.h"
 #include "store/db/db_connect.h"
+#include "store/fleet/ahead_store.h"
+#include "store/fleet/limit_store.h"
 #include "store/fleet/poller_store.h"
 #include "store/work/slot_record.h"
 
@@ -35,7 +37,8 @@ static void a_slot_is_decided_once_with_its_task(void **state)
                               " DIV 1000 FROM dq_schedule");
     ok(db_now(db, &now_at, &err));
     assert_int_equal(done.look_at, later_at - SLOT_AHEAD_MS);
-    assert_one("dq_schedule c JOIN dq_slot s ON s.name = c.name AND s.slot = c.last_slot JOIN dq_task t"
+    assert_one(
+        "dq_schedule c JOIN dq_slot s ON s.name = c.name AND s.slot = c.last_slot JOIN dq_task t"
         " ON t.task_key = CONCAT('backup@', DATE_FORMAT(s.slot, '%Y-%m-%dT%H:%i:%s.'),"
         " LPAD(MICROSECOND(s.slot) DIV 1000, 3, '0'), 'Z') AND t.expected_time = s.slot AND t.expires_time = c.next_slot"
         " WHERE c.version = 8 AND c.missed = 0 AND c.next_slot > UTC_TIMESTAMP(3) AND MINUTE(c.next_slot) = 0"
@@ -182,8 +185,10 @@ static void a_task_that_is_refused_costs_its_own_slot(void **state)
     assert_int_equal(done.refused, 1);
     assert_string_equal(done.fault.name, "s4");
     assert_non_null(strstr(done.fault.err.text, "not that"));
-    assert_one("dq_slot WHERE name = 's4' AND decision = 5 AND error LIKE '%not that%' AND is_open IS NULL");
-    assert_one("dq_schedule WHERE name = 's4' AND missed = 3 AND last_slot IS NULL AND next_slot > UTC_TIMESTAMP(3)");
+    assert_one(
+        "dq_slot WHERE name = 's4' AND decision = 5 AND error LIKE '%not that%' AND is_open IS NULL");
+    assert_one(
+        "dq_schedule WHERE name = 's4' AND missed = 3 AND last_slot IS NULL AND next_slot > UTC_TIMESTAMP(3)");
     assert_int_equal(number(db, "SELECT COUNT(*) FROM dq_task"), 8);
 }
 
@@ -297,9 +302,11 @@ static void how_runs_end_is_recorded(void **state)
     run(db, "DELETE FROM dq_task WHERE task_key LIKE 'deleted@%%'");
     ok(slot_record_harvest(db, &more, &err));
     assert_false(more);
-    assert_one("dq_slot WHERE name = 'done' AND result = 1 AND start_time IS NOT NULL AND finish_time IS NOT NULL AND task_id"
+    assert_one(
+        "dq_slot WHERE name = 'done' AND result = 1 AND start_time IS NOT NULL AND finish_time IS NOT NULL AND task_id"
         " AND is_open IS NULL AND decision = 0");
-    assert_one("dq_slot WHERE name = 'failed' AND result = 2 AND exit_code = 3 AND LENGTH(error) = 255");
+    assert_one(
+        "dq_slot WHERE name = 'failed' AND result = 2 AND exit_code = 3 AND LENGTH(error) = 255");
     assert_one("dq_slot WHERE name = 'deleted' AND result IS NULL AND is_open IS NULL");
     assert_one("dq_slot WHERE is_open = 1 AND name = 'runs'");
     /* the record outlives the tasks */
@@ -414,12 +421,99 @@ static void schedules_that_move_differently_are_decided_together(void **state)
         " UTC_TIMESTAMP(3), UTC_TIMESTAMP(3), 'a' FROM %s",
         numbers(60));
     assert_int_equal(decide(db).decided, 60);
-    assert_one("(SELECT SUM(version) = 60 AND COUNT(DISTINCT next_slot) > 16 AND MIN(next_slot) > UTC_TIMESTAMP(3)"
+    assert_one(
+        "(SELECT SUM(version) = 60 AND COUNT(DISTINCT next_slot) > 16 AND MIN(next_slot) > UTC_TIMESTAMP(3)"
         " AS fine FROM dq_schedule) d WHERE fine");
     assert_int_equal(number(db,
                             "SELECT COUNT(*) FROM dq_slot s JOIN dq_schedule c ON c.name = s.name"
                             " AND c.last_slot = s.slot AND c.zone_version != ''"),
                      60);
+}
+
+#define IS_AHEAD(what) what " > UTC_TIMESTAMP(3) + INTERVAL 300 DAY"
+
+/* A session whose clock is a year ahead decides what is due by it. */
+static void decide_ahead(void)
+{
+    struct db *other = harness_db();
+    struct event_act act = {.token = "b", .actor = "a", .verb = "breaker-open", .tag = "b"};
+
+    run(other, "SET timestamp = UNIX_TIMESTAMP() + 31536000");
+    while (decide(other).more)
+        ;
+    run(other,
+        "UPDATE dq_schedule SET next_slot = UTC_TIMESTAMP(3) + INTERVAL 1 HOUR, update_time = UTC_TIMESTAMP(3)"
+        " WHERE name = 'set'");
+    ok(limit_store_hold(other, "h", 2000, "busy", &err));
+    ok(limit_store_break(other, &act, &(struct limit_break){.rest_ms = 2000, .reason = "no"},
+                         &err));
+    db_free(other);
+    ok(limit_store_hold(db, "h", 2000, "busy", &err));
+}
+
+static bool decided_ahead(void)
+{
+    struct claim_owner o = owner('a');
+    struct poller_say say = {.mode = "resident", .slots = 1, .stale_after_ms = 1000};
+    struct poller_share share;
+
+    ok(poller_store_beat(db, &o, &say, &share, &err));
+    return share.decided_ahead;
+}
+
+static void what_a_clock_ahead_has_decided_is_taken_back(void **state)
+{
+    struct ahead_store_done done;
+    (void)state;
+    hourly("ran", "5 SECOND", "");
+    hourly("first", "-1 MINUTE", "");
+    hourly("missed", "-1 MINUTE", "catch_up = 0, last_slot = '2020-01-01'");
+    hourly("gap", "5 SECOND", "");
+    hourly("lives", "5 SECOND", "");
+    run(db, "UPDATE dq_schedule SET kind = 2 WHERE name IN ('gap', 'lives')");
+    hourly("set", "-20 MINUTE", "");
+    hourly("paused", "-20 MINUTE", "paused_time = '2020-01-01'");
+    assert_int_equal(decide(db).decided, 3);
+    run(db,
+        "UPDATE dq_task SET status = 1, live = NULL, finish_time = UTC_TIMESTAMP(3) WHERE task_key NOT LIKE 'lives%%'");
+    run(db, "UPDATE dq_schedule SET next_slot = next_slot + INTERVAL 1 HOUR WHERE name = 'paused'");
+    run(db, "UPDATE dq_schedule SET pause_reason = CONCAT(next_slot, COALESCE(last_slot, '-'))");
+    assert_false(decided_ahead());
+    decide_ahead();
+    /* a run of before that is retried meanwhile, and one by hand */
+    run(db,
+        "UPDATE dq_slot SET is_open = 1, decide_time = decide_time + INTERVAL 1 YEAR WHERE name = 'gap'");
+    run(db, "INSERT INTO dq_slot (name, slot, decision, decide_time) SELECT 'first', at, 6, at"
+            " FROM (SELECT UTC_TIMESTAMP(3) + INTERVAL 100 DAY AS at) a");
+    assert_int_equal(number(db, "SELECT COUNT(*) FROM dq_schedule WHERE " IS_AHEAD("next_slot")),
+                     7);
+    assert_int_equal(number(db, "SELECT COUNT(*) FROM dq_limit WHERE " IS_AHEAD("held_until")), 2);
+    assert_true(decided_ahead());
+
+    ok(ahead_store_correct(db, &done, &err));
+    assert_int_equal(done.limits, 2);
+    assert_true(done.schedules >= 7);
+    assert_false(decided_ahead());
+    assert_one(
+        "(SELECT COUNT(*) AS n FROM dq_schedule WHERE next_slot <= UTC_TIMESTAMP(3) + INTERVAL 2 HOUR) c WHERE n = 7");
+    assert_int_equal(number(db, "SELECT COUNT(*) FROM dq_slot WHERE slot > UTC_TIMESTAMP(3)"), 0);
+    assert_int_equal(
+        number(db,
+               "SELECT COUNT(*) FROM dq_schedule WHERE name IN ('ran', 'first', 'missed', 'paused')"
+               " AND pause_reason = CONCAT(next_slot, COALESCE(last_slot, '-'))"),
+        4);
+    assert_int_equal(
+        number(db, "SELECT COUNT(*) FROM dq_limit WHERE held_until > UTC_TIMESTAMP(3)"), 0);
+    assert_one("dq_limit WHERE name = 'b' AND breaker = 1 AND update_time <= UTC_TIMESTAMP(3)");
+    ok(ahead_store_correct(db, &done, &err));
+    assert_int_equal(done.schedules + done.limits, 0);
+    decide(db);
+    assert_one("dq_schedule WHERE name = 'set' AND MINUTE(next_slot) = 0 AND zone_version <> '?'"
+               " AND next_slot <= UTC_TIMESTAMP(3) + INTERVAL 1 HOUR");
+    assert_int_equal(number(db, "SELECT COUNT(*) FROM dq_schedule WHERE kind = 2"
+                                " AND next_slot BETWEEN UTC_TIMESTAMP(3) + INTERVAL 50 MINUTE"
+                                " AND UTC_TIMESTAMP(3) + INTERVAL 61 MINUTE"),
+                     2);
 }
 
 int main(void)
@@ -440,6 +534,7 @@ int main(void)
         cmocka_unit_test_setup(how_runs_end_is_recorded, harness_setup),
         cmocka_unit_test_setup(a_run_that_begins_anew_during_a_harvest_stays_open, harness_setup),
         cmocka_unit_test_setup(slots_are_deleted_after_90_days, harness_setup),
+        cmocka_unit_test_setup(what_a_clock_ahead_has_decided_is_taken_back, harness_setup),
         cmocka_unit_test_setup(ten_thousand_at_one_minute_are_stored_in_bulk, harness_setup),
     };
     return cmocka_run_group_tests(tests, harness_group, harness_group_end);

@@ -27,6 +27,17 @@ static bool first_slot(const struct schedule *s, const struct timetable *t, int6
     return true;
 }
 
+/* It was decided, or set, while the server's clock was ahead. A gap has no record of that if its
+ * run lived then. */
+static bool is_ahead(const struct schedule *s, const struct timetable *t, int64_t now_at)
+{
+    const int64_t most_at = now_at + WHEN_MINUTE;
+
+    return MAX(MAX(s->last_at, s->decided_at), s->update_at) > most_at ||
+           (s->kind == TIMETABLE_GAP &&
+            s->next_at > MAX(most_at + timetable_period_ms(t, now_at), s->from_at));
+}
+
 bool schedules_put_alarm(struct buf *b, const struct schedule *s, const struct fleet *fleet,
                          int64_t now_at)
 {
@@ -47,14 +58,20 @@ bool schedules_put_alarm(struct buf *b, const struct schedule *s, const struct f
         buf_printf(b, "%s: %s", s->name, none.text);
         return true;
     }
-    bool over = false;
-    if (first_slot(s, t, &at)) {
+    bool over = false, ahead = is_ahead(s, t, now_at);
+    if (!ahead && first_slot(s, t, &at)) {
         int64_t after_ms =
             s->alarm_after_ms ? s->alarm_after_ms : MAX(timetable_period_ms(t, at), ALARM_LEAST_MS);
         over = now_at - at >= after_ms;
     }
     timetable_free(t);
-    if (over)
+    if (ahead)
+        buf_printf(
+            b,
+            "%s was decided while the server's clock was ahead: a live dqd whose host's clock"
+            " agrees with it corrects that",
+            s->name);
+    else if (over)
         buf_printf(b, "%s has not succeeded since its slot of %s, %s ago", s->name,
                    when_format_local(slot, at), when_format_rough(ago, now_at - at));
     else if (fleet->alive && fleet_serves(fleet, s->tag, NULL) == FLEET_SERVES_NOT)

@@ -248,16 +248,18 @@ int limit_store_hold(struct db *db, const char *name, int64_t for_ms, const char
 {
     BUF_LOCAL struct buf sql = BUF_INIT;
 
-    buf_str(&sql, "INSERT INTO dq_limit (name, held_until, hold_reason) VALUES (");
+    buf_str(&sql, "INSERT INTO dq_limit (name, hold_time, held_until, hold_reason)"
+                  " VALUES (");
     db_put_text(&sql, name);
-    buf_chr(&sql, ',');
+    buf_str(&sql, ",UTC_TIMESTAMP(3),");
     sql_put_from_now(&sql, for_ms);
     buf_str(&sql, ",LEFT(");
     db_put_text(&sql, reason);
     buf_str(&sql, ",255)) ON DUPLICATE KEY UPDATE version = version + 1, hold_reason ="
                   " IF(COALESCE(held_until >= VALUES(held_until), 0), hold_reason,"
                   " VALUES(hold_reason)), held_until = GREATEST(COALESCE(held_until,"
-                  " VALUES(held_until)), VALUES(held_until))");
+                  " VALUES(held_until)), VALUES(held_until)), hold_time ="
+                  " GREATEST(COALESCE(hold_time, VALUES(hold_time)), VALUES(hold_time))");
     return db_exec(db, &sql, NULL, err);
 }
 
@@ -277,7 +279,8 @@ int limit_store_break(struct db *db, struct event_act *act, const struct limit_b
             &sql,
             ", hold_reason = LEFT(?, 255), held_until = GREATEST(COALESCE(held_until,"
             " UTC_TIMESTAMP(3)), UTC_TIMESTAMP(3) + INTERVAL ? * (1 << LEAST(breaker, 3)) MICROSECOND),"
-            " breaker = LEAST(breaker + 1, 255)",
+            " breaker = LEAST(breaker + 1, 255),"
+            " hold_time = GREATEST(COALESCE(hold_time, UTC_TIMESTAMP(3)), UTC_TIMESTAMP(3))",
             SQL_TEXT(b->reason), SQL_INT(b->rest_ms * 1000));
     else
         buf_str(&sql, ", breaker = 0");

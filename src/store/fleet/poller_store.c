@@ -8,6 +8,7 @@
 #include "base/when.h"
 #include "store/db/columns.h"
 #include "store/row/field.h"
+#include "store/fleet/ahead_store.h"
 #include "store/fleet/limit_store.h"
 #include "store/row/sql.h"
 #include "store/schema/schema.h"
@@ -72,6 +73,7 @@ static int probe(struct db *db, const struct claim_owner *owner, struct err *err
     X(SHARE_SLOTS, "EXISTS (SELECT 1 FROM dq_slot)") \
     X(SHARE_OPEN, "(SELECT MAX(is_open) FROM dq_slot)") \
     X(SHARE_LIMITS, "CAST((SELECT SUM(version) FROM dq_limit) AS UNSIGNED)") \
+    X(SHARE_DECIDED, AHEAD_STORE_ANY)    \
     X(SHARE_PASS, "%s")                  \
     X(SHARE_ORDER, "STRCMP(token, %s)")
 /* clang-format on */
@@ -95,6 +97,7 @@ static void count_poller(const struct db_rows *r, void *arg)
     found->slots = db_u64(r, SHARE_SLOTS) == 1;
     found->open_slots = db_u64(r, SHARE_OPEN) == 1;
     found->limits = db_u64(r, SHARE_LIMITS);
+    found->decided_ahead = db_u64(r, SHARE_DECIDED) == 1;
     const bool own = db_i64(r, SHARE_ORDER, 1) == 0;
     if (own)
         found->quiet = db_u64(r, SHARE_QUIET) == 1;

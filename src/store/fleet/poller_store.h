@@ -40,7 +40,7 @@ struct poller_info {
     int64_t clock_ahead_ms;
     uint64_t handlers; /* what it serves, see handler_store.h; 0: nothing */
     char *handlers_file;
-    char *tags; /* globs of --tag, one a line; NULL: all tags */
+    char *tags;   /* globs of --tag, one a line; NULL: all tags */
     char *tzdata; /* version of the time zones of its host; "": not known */
 };
 
@@ -100,6 +100,7 @@ struct poller_share {
     int64_t slot_at;          /* the next slot of a schedule; TASK_TIME_NONE: there is none */
     bool slots, open_slots;   /* dq_slot has rows, and some whose runs have not ended */
     uint64_t limits;          /* differs if a limit has been changed */
+    bool decided_ahead;       /* slots, or holds of limits: see ahead_store.h */
     /* of one that passes: since the last pass on this host began; -1: none is known */
     int64_t since_pass_ms;
 };

@@ -30,7 +30,8 @@ static const struct schedule none = {.status = -1,
                                      .exit = -1,
                                      .started_at = TASK_TIME_NONE,
                                      .finished_at = TASK_TIME_NONE,
-                                     .done_at = TASK_TIME_NONE};
+                                     .done_at = TASK_TIME_NONE,
+                                     .decided_at = TASK_TIME_NONE};
 
 unsigned schedule_row_put_columns(struct buf *sql, bool body)
 {

@@ -52,6 +52,7 @@ struct schedule {
     int exit;             /* -1: none */
     char *error;          /* NULL: none */
     int64_t done_at;      /* the last slot whose run is done */
+    int64_t decided_at;   /* when the last slot was decided */
     uint64_t missed_week; /* slots of seven days that did not run, but for those of pauses */
 };
 
@@ -100,6 +101,8 @@ struct schedule {
     SCHEDULE_ROW_RUN(X)                                                                                   \
     X("IF(t.status = 1, c.last_slot, (SELECT d.slot FROM dq_slot d WHERE d.name = c.name"                 \
       " AND d.result = 1 ORDER BY d.slot DESC LIMIT 1))", "done", TIME, done_at, 0, 0, NULL, "")          \
+    X("(SELECT d.decide_time FROM dq_slot d WHERE d.name = c.name ORDER BY d.slot DESC LIMIT 1)",         \
+      "decided", TIME, decided_at, 0, 0, NULL, "")                                                        \
     X("(SELECT SUM(w.slots) FROM dq_slot w WHERE w.name = c.name AND w.decision IN (2,3,5)"               \
       " AND w.slot > UTC_TIMESTAMP(3) - INTERVAL 7 DAY)", "missed_week", U64, missed_week, 0, 0, NULL, "")
 /* clang-format on */

@@ -118,9 +118,10 @@ const struct sql_explain *sql_explain_columns(const struct db *db);
 /* Appends a glob of tags as a literal for LIKE, with ESCAPE '!'. */
 void sql_put_like(struct buf *sql, const char *glob, size_t len);
 /* An instant that is further ahead than it can be was written while the server's clock was ahead,
- * and says nothing: last_seen if it is a minute ahead, a lease if it is one more than the longest
- * lease that a dqd has (a day, if one does not say). */
-#define SQL_SEEN_AHEAD "last_seen > UTC_TIMESTAMP(3) + INTERVAL 60 SECOND"
+ * and says nothing: when something was seen or decided if it is a minute ahead, a lease if it is
+ * one more than the longest lease that a dqd has (a day, if one does not say). */
+#define SQL_AHEAD(at) at " > UTC_TIMESTAMP(3) + INTERVAL 60 SECOND"
+#define SQL_SEEN_AHEAD SQL_AHEAD("last_seen")
 #define SQL_LONGEST_LEASE "(SELECT COALESCE(MAX(lease), 86400000) FROM dq_poller)"
 #define SQL_LEASE_AHEAD(longest)                                                                   \
     "lease_until > UTC_TIMESTAMP(3) + INTERVAL (60000 + " longest ") * 1000 MICROSECOND"
