@@ -140,6 +140,33 @@ END
     wait_until is "status = 1 AND attempt = 1" 2
 }
 
+@test 'each task of a batch and each retry is a start; run-now does not pass by a rate, and a rehearsal is none' {
+    write_handlers <<END
+handlers:
+  many: {run: 'cat >>$BATS_TEST_TMPDIR/got', batch: 10}
+  again: {run: 'echo >>$BATS_TEST_TMPDIR/starts; false', retry: [1ms, 1ms, 1ms]}
+  other: {run: ':'}
+END
+    dq -q limit many --rate 1/h --burst 3
+    dq -q limit again --rate 1/h --burst 2
+    tasks 5 many
+    id=$(dq -q add again)
+    dqd_start --resident
+    wait_until is "tag = 'many' AND status = 1" 3
+    wait_until is "tag = 'again' AND status = 0 AND attempt = 2" 1
+    before=$(sql 'SELECT name, next_at FROM dq_limit ORDER BY name')
+    dq -q run-now -t many --yes
+    dq -q run-now "$id" --yes
+    dq rehearse --tag again x || true
+    [ "$(started)" -eq 3 ]
+    dq -q add other
+    wait_until is "tag = 'other' AND status = 1" 1
+    [[ $(dq why "$id") == *'the rate of 1/h is used up'* ]]
+    dqd_stop
+    [ "$(wc -l <got) $(started)" = '3 3' ]
+    [ "$(sql 'SELECT name, next_at FROM dq_limit ORDER BY name')" = "$before" ]
+}
+
 @test 'a hold without a reason is said as such' {
     write_handlers <<'END'
 handlers:
