@@ -29,6 +29,7 @@ void duty_init(struct duties *d, const struct look_settings *look, struct handle
 
     look_init(&d->look, look, &ctx->clock);
     tags_init(&d->tags, &d->look, globs, handlers);
+    d->tags.passes = passes;
     minute_init(&d->minute, ctx);
     metrics_init(&d->metrics, ctx, &d->minute, &d->served);
     breaker_init(&d->breakers, ctx, &d->minute, &d->tags);

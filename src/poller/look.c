@@ -363,7 +363,8 @@ static void learn(struct look *l, struct look_tag *t, const struct look_claim *c
     t->hold.vain = seen || had_more ? 0 : t->hold.vain + 1;
     l->any_full |= c->held == LIMIT_RUNNING;
     t->more = c->seen == l->wanted || c->left;
-    look_tag_passed(t, c->won_of, c->drained);
+    if (!c->again) /* such a claim leaves all tasks out */
+        look_tag_passed(t, c->won_of, c->drained);
     t->fit = c->left ? 2 * (uint32_t)c->won / l->processes + 1 : 0;
     t->wary = c->started_before;
     t->next_at = c->next_known ? c->next_at : TASK_TIME_NONE;

@@ -100,6 +100,12 @@ size_t look_tag_tasks(const struct look_tag *t, uint32_t processes, uint32_t cla
     return MIN(processes * each, limit);
 }
 
+void look_tag_begin_levels(struct look_tag *t, uint64_t random)
+{
+    for (int level = 0; level < TASK_LEVELS; level++, random /= TASK_LEVEL_PART)
+        t->passed[level] = random % TASK_LEVEL_PART;
+}
+
 unsigned look_tag_levels(const struct look_tag *t)
 {
     return t->levels ? t->levels : TASK_LEVEL_BIT(TASK_NORMAL);

@@ -87,6 +87,9 @@ uint32_t look_tag_taken(const struct look_tag *t); /* slots that its jobs have, 
 /* How many tasks to claim for them. */
 size_t look_tag_tasks(const struct look_tag *t, uint32_t processes, uint32_t claim_batch);
 
+/* A run that ends by itself may start too few tasks for each level to have its part: it begins at
+ * any place of these turns. */
+void look_tag_begin_levels(struct look_tag *t, uint64_t random);
 unsigned look_tag_levels(const struct look_tag *t); /* those to be claimed */
 /* So many were claimed. drained: fewer of that level were due than were looked for. */
 void look_tag_passed(struct look_tag *t, const size_t won[TASK_LEVELS],

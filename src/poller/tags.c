@@ -9,6 +9,7 @@
 #include "base/mem.h"
 #include "base/text.h"
 #include "base/when.h"
+#include "poller/context.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -103,6 +104,8 @@ static struct tag_state *insert(struct tag_set *set, size_t at, const char *name
     t->selected = selected(set, name);
     t->handler = match(set, t);
     t->look.next_at = TASK_TIME_NONE;
+    if (set->passes)
+        look_tag_begin_levels(&t->look, context_random());
     set->items[at] = t;
     set->count++;
     return t;

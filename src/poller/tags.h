@@ -44,6 +44,7 @@ struct tag_state {
 struct tag_set {
     struct look *look;
     const char *const *globs;     /* --tag */
+    bool passes;                  /* this dqd ends by itself, and another one is to follow */
     struct handlers_table *table; /* current */
     struct tag_state **items;     /* by name */
     size_t count, cap;

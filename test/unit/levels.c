@@ -91,11 +91,36 @@ static void large_claims_share_as_small_ones_do(void **state)
     assert_true(sum[TASK_HIGH] * 10 >= all * 7);
 }
 
+/* Each run ends before the next level has its part, whatever place it begins at. */
+static void runs_of_a_few_starts_share_as_one_does(void **state)
+{
+    const size_t places = TASK_LEVEL_PART * TASK_LEVEL_PART * TASK_LEVEL_PART;
+    size_t sum[TASK_LEVELS] = {0}, all = 0;
+
+    (void)state;
+    for (size_t run = 0; run < places; run++) {
+        size_t due[TASK_LEVELS] = {100, 100, 100};
+        enum task_level starts[TASK_LEVEL_PART];
+        struct look_tag t;
+
+        begin_levels(&t, due);
+        look_tag_begin_levels(&t, run);
+        for (size_t i = 0; i + 1 < TASK_LEVEL_PART; i++, all++) {
+            assert_int_equal(start_some(&t, 1, due, &starts[i]), 1);
+            sum[starts[i]]++;
+        }
+    }
+    for (int of = 0; of < TASK_LEVELS; of++)
+        assert_true(sum[of] * 8 >= all);
+    assert_true(sum[TASK_HIGH] * 10 >= all * 7);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(no_level_starves_the_others),
         cmocka_unit_test(large_claims_share_as_small_ones_do),
+        cmocka_unit_test(runs_of_a_few_starts_share_as_one_does),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
