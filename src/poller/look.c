@@ -71,7 +71,7 @@ static uint32_t others(const struct look *l, const struct look_tag *t)
 
 static uint32_t want(const struct look *l, const struct look_tag *t)
 {
-    return look_tag_want(t, l->set.slots, others(l, t));
+    return look_turn_want(&l->turn, t, l->set.slots, l->running);
 }
 
 /* --- when --- */
@@ -181,11 +181,11 @@ static bool claim_step(struct look *l, struct look_tag *t, size_t count, uint32_
     return true;
 }
 
-static bool may_claim(const void *arg, const struct look_tag *t)
+static bool is_due(const void *arg, const struct look_tag *t)
 {
     const struct look *l = arg;
 
-    return l->stage_us >= look_tag_held_us(t) && due_us(l, t) <= l->stage_us && want(l, t) > 0;
+    return l->stage_us >= look_tag_held_us(t) && due_us(l, t) <= l->stage_us;
 }
 
 static bool next_claim(struct look *l, struct look_step *s)
@@ -194,7 +194,8 @@ static bool next_claim(struct look *l, struct look_step *s)
         l->again = false;
         return claim_step(l, l->tag, 1, 1, true, s);
     }
-    struct look_tag *t = look_turn_next(&l->turn, l->tags, l->tag_count, &l->next, may_claim, l);
+    struct look_tag *t = look_turn_next(&l->turn, l->tags, l->tag_count, &l->next, l->set.slots,
+                                        l->running, is_due, l);
     if (t)
         return claim_step(l, t, look_tag_tasks(t, want(l, t), l->set.claim_batch), want(l, t),
                           l->set.once || l->shares <= 1, s);

@@ -78,13 +78,13 @@ uint32_t look_tag_taken(const struct look_tag *t)
     return MIN(t->queued + t->running, t->at_once);
 }
 
-uint32_t look_tag_want(const struct look_tag *t, uint32_t slots, uint32_t others)
+uint32_t look_tag_want(const struct look_tag *t, uint32_t slots, uint32_t others, bool may_ahead)
 {
     uint32_t mine = jobs_of(t), at_once = look_tag_at_once(t, slots, others), more, target;
 
     if (!at_once)
         return 0;
-    more = ahead(t, at_once);
+    more = may_ahead ? ahead(t, at_once) : 0;
     if (t->batch > 1) /* one batch waiting behind each that runs is enough */
         more = MIN(more, at_once);
     target = at_once + more;

@@ -75,10 +75,10 @@ struct look_tag {
     int64_t pause_until_us; /* no claim before: the last change has kept other tags waiting */
 };
 
-/* For how many processes to claim tasks now: what can start at once, and what will have started
- * before the next claim could. 0: none. others: slots that jobs of other tags have. The last
- * quarter of the slots is kept for tags that have nothing running. */
-uint32_t look_tag_want(const struct look_tag *t, uint32_t slots, uint32_t others);
+/* For how many processes to claim tasks now: what can start at once, and, if it may claim ahead,
+ * what will have started before the next claim could. 0: none. others: slots that jobs of other
+ * tags have. The last quarter of the slots is kept for tags that have nothing running. */
+uint32_t look_tag_want(const struct look_tag *t, uint32_t slots, uint32_t others, bool may_ahead);
 /* What can start at once, with those that have. */
 uint32_t look_tag_at_once(const struct look_tag *t, uint32_t slots, uint32_t others);
 /* What the runner starts of it, which keeps slots for tags that have none running. */

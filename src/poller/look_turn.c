@@ -9,6 +9,8 @@
 #include <sys/param.h>
 
 #define SLOT UINT64_C(1000000) /* at weight 1 */
+/* A slot of such tasks would be free for too much of the time if none waited for it. */
+#define SHORT_US INT64_C(20000)
 
 static uint64_t part(const struct look_turn *w, const struct look_tag *t)
 {
@@ -21,16 +23,30 @@ void look_turn_add(struct look_turn *w, struct look_tag *const *tags, size_t cou
     w->weighted = count && (w->weighted || t->weight != tags[0]->weight);
 }
 
+uint32_t look_turn_want(const struct look_turn *w, const struct look_tag *t, uint32_t slots,
+                        uint32_t running)
+{
+    const bool ahead = !w->weighted || t->mean_us < SHORT_US || part(w, t) <= w->least;
+
+    return look_tag_want(t, slots, look_turn_others(w, t, slots, running), ahead);
+}
+
 struct look_tag *look_turn_next(struct look_turn *w, struct look_tag *const *tags, size_t count,
-                                size_t *next, look_turn_may *may, const void *arg)
+                                size_t *next, uint32_t slots, uint32_t running, look_turn_due *due,
+                                const void *arg)
 {
     struct look_tag *best = NULL;
 
+    w->least = UINT64_MAX;
+    for (size_t i = 0; i < count && w->weighted; i++)
+        if (tags[i]->queued + tags[i]->running < tags[i]->max_running && due(arg, tags[i]))
+            w->least = MIN(w->least, part(w, tags[i]));
     for (size_t i = w->weighted ? 0 : *next; i < count && (!best || w->weighted); i++) {
         struct look_tag *t = tags[(w->first + i) % count];
 
         *next = MAX(*next, i + 1);
-        if (t->turn_stage != w->stage && may(arg, t) && (!best || part(w, t) < part(w, best)))
+        if (t->turn_stage != w->stage && (!best || part(w, t) < part(w, best)) && due(arg, t) &&
+            look_turn_want(w, t, slots, running) > 0)
             best = t;
     }
     if (best) {

@@ -10,26 +10,34 @@
 
 /* Init with {0}. */
 struct look_turn {
-    size_t first;   /* the tag that is asked first, unless weights decide */
-    size_t last;    /* so many of a stage were asked up to the last that was claimed */
-    bool weighted;  /* not all weights are the same */
-    uint32_t stage; /* each tag is claimed once in it */
+    size_t first;    /* the tag that is asked first, unless weights decide */
+    size_t last;     /* so many of a stage were asked up to the last that was claimed */
+    bool weighted;   /* not all weights are the same */
+    uint32_t stage;  /* each tag is claimed once in it */
     uint32_t taken;  /* slots that jobs of all tags have, or get at once */
     uint32_t firsts; /* tags that wait for their first slot, and get one of those that are kept */
     /* what the last one had had when its turn came: a tag that had less did not want more, and has
      * no claim to make up for that */
     uint64_t had;
+    uint64_t least; /* what that one has had, of those that could use more slots, that had least */
 };
 /* t joins these tags. */
 void look_turn_add(struct look_turn *w, struct look_tag *const *tags, size_t count,
                    const struct look_tag *t);
 
-typedef bool look_turn_may(const void *arg, const struct look_tag *t);
+/* For how many starts it is to be claimed. If weights decide, a tag claims ahead only while no
+ * other that waits for slots has had less: each slot that it leaves would go to what it has
+ * claimed. */
+uint32_t look_turn_want(const struct look_turn *w, const struct look_tag *t, uint32_t slots,
+                        uint32_t running);
 
-/* The next tag of the stage that may be claimed; NULL: there is none. *next: how many have been
- * asked, from 0. */
+typedef bool look_turn_due(const void *arg, const struct look_tag *t);
+
+/* The next tag of the stage that is due and wants something; NULL: there is none. *next: how many
+ * have been asked, from 0. */
 struct look_tag *look_turn_next(struct look_turn *w, struct look_tag *const *tags, size_t count,
-                                size_t *next, look_turn_may *may, const void *arg);
+                                size_t *next, uint32_t slots, uint32_t running, look_turn_due *due,
+                                const void *arg);
 /* A stage is over in which so many were asked. */
 void look_turn_end(struct look_turn *w, size_t asked);
 /* A stage is over in which all were asked: the one behind the last that was claimed is first next
