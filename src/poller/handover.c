@@ -16,9 +16,10 @@
 #include <sys/param.h>
 #include <sysexits.h>
 
-/* What loading a body may need of its size: the client library has one copy, the task one, and
- * JSON is a longer one. */
+/* What loading a body may need of its size: the client library has one copy, the task one, the
+ * input one; lines of JSON have it in base64, in a buffer that doubles. */
 #define BODY_COPIES 3
+#define BODY_COPIES_LINES 5
 /* A start that a rate has reserved may be late by that much, or by the distance of two starts. */
 #define LATE_US 250000
 
@@ -193,9 +194,11 @@ static bool still_ours(const struct flight_job *j)
  * duties waiting. */
 static int load_step(struct handover *h, struct flight_job *j, struct err *err)
 {
+    const struct handler *handler = flight_handler(j);
+    bool lines = handler->batch > 1 || handler->keep;
     int rc;
 
-    if (j->measured && !mem_has(j->body_bytes * BODY_COPIES)) {
+    if (j->measured && !mem_has(j->body_bytes * (lines ? BODY_COPIES_LINES : BODY_COPIES))) {
         flight_unhold_first(h->flight, JOB_LONG);
         fail_job(h, j, "there is not enough memory (ulimit -v, LimitAS= of systemd)");
         return 0;

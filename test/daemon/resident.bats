@@ -513,12 +513,22 @@ END
     dq -q add short x
     wait_until is 'status = 1' 1
     kb=$(sed -n 's/^VmSize:[^0-9]*\([0-9]*\).*/\1/p' "/proc/$DQD_PID/status")
-    prlimit --pid "$DQD_PID" --as=$(((kb + 20000) * 1024))
+    prlimit --pid "$DQD_PID" --as=$(((kb + 20000) * 1024)):
     head -c 15000000 /dev/zero | dq -q add long -
     dq -q add short x
     wait_until is 'status IN (1, 2)' 3
     [ "$(sql 'SELECT tag, status, attempt, error_stack FROM dq_task WHERE id = (SELECT MIN(id) + 1 FROM dq_task)')" = \
         $'long\t2\t1\tthere is not enough memory (ulimit -v, LimitAS= of systemd)' ]
     is 'status = 1' 2
+    # lines of a batch, and bodies that become longer in them
+    echo 'handlers: {"*": {run: cat >/dev/null, batch: 20, retry: []}}' | write_handlers
+    kill -HUP "$DQD_PID"
+    wait_until logged 'handlers reloaded'
+    head -c 7000000 /dev/urandom >"$BATS_TEST_TMPDIR/body"
+    for more in 32000 40000 48000; do
+        prlimit --pid "$DQD_PID" --as=$(((kb + more) * 1024)):
+        for i in 1 2 3 4; do dq -q add long @"$BATS_TEST_TMPDIR/body"; done
+        wait_until is 'status IN (0, 3)' 0
+    done
     dqd_stop
 }
