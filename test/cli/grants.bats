@@ -62,6 +62,10 @@ refused()
 @test 'dq_producer: dq add, but no other command' {
     id=$(as dq_producer dq -q add t body --key k)
     [ "$(sql 'SELECT id FROM dq_task')" = "$id" ]
+    refused producer dq add t --priority high
+    sql 'GRANT INSERT (status, priority) ON dq.dq_task TO dq_producer@localhost'
+    as dq_producer dq -q add t --priority high
+    sql 'REVOKE INSERT (status, priority) ON dq.dq_task FROM dq_producer@localhost'
     for command in "show $id" "cancel $id" "delete $id" pollers; do
         refused producer dq $command
     done
