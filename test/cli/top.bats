@@ -313,7 +313,7 @@ END
     # the look of top that has begun to wait
     waits="SELECT COUNT(*) FROM information_schema.processlist WHERE user = 'dq' AND state LIKE 'Waiting for table%'"
     waits="until [ \$($client --skip-column-names --execute=\"$waits\") = 1 ]; do sleep 0.05; done"
-    for name in TERM HUP INT; do
+    for name in TERM HUP QUIT INT; do
         left_clean "run echo 'LOCK TABLES dq_task WRITE;' >$lock" "run $waits" "signal $name"
         echo 'UNLOCK TABLES;' >&9
         [ "$rc" -eq 0 ] || [ "$name" != INT ]

@@ -109,6 +109,7 @@ int redraw_begin(struct err *err)
     on(SIGINT, end_by_signal);
     on(SIGTERM, end_by_signal);
     on(SIGHUP, end_by_signal);
+    on(SIGQUIT, end_by_signal);
     on(SIGTSTP, stop);
     on(SIGWINCH, resize);
     enter();
@@ -117,7 +118,7 @@ int redraw_begin(struct err *err)
 
 void redraw_end(void)
 {
-    static const int signals[] = {SIGINT, SIGTERM, SIGHUP, SIGTSTP, SIGWINCH};
+    static const int signals[] = {SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGTSTP, SIGWINCH};
 
     leave();
     for (size_t i = 0; i < sizeof signals / sizeof signals[0]; i++)
