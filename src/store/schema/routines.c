@@ -413,7 +413,7 @@ static void put_part(struct buf *sql, const char *p, size_t len, bool hex)
 }
 
 /* To be read and pasted: text with the odd bytes in it in hex, or all in hex if these are many. A
- * doubled quote is one in every character set and sql_mode. '' may be NULL: an empty body is X''. */
+ * doubled quote is one in every character set and sql_mode; '' may be NULL, X'' is empty. */
 static void put_body(struct buf *sql, const char *body, size_t size)
 {
     size_t odd = 0, from = 0;
