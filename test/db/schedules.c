@@ -42,7 +42,7 @@ static struct schedule_change change(const struct schedule *set, const char *nam
     schedule_row_done(&found);
     found = (struct schedule){0};
     if (set)
-        ok(schedule_store_find(db, set->name, &found, &err));
+        ok(schedule_store_find(db, set->name, true, &found, &err));
     return c;
 }
 
@@ -219,7 +219,7 @@ static void the_slots_of_a_pause_are_not_caught_up(void **state)
     assert_int_equal(ok(schedule_store_pause(db, name, true, "holiday", &act, &err)), 1);
     assert_int_equal(ok(schedule_store_pause(db, name, true, NULL, &act, &err)), 0);
     schedule_row_done(&found);
-    ok(schedule_store_find(db, name, &found, &err));
+    ok(schedule_store_find(db, name, true, &found, &err));
     assert_string_equal(found.pause_reason, "holiday");
     assert_in_range(now() - found.paused_at, 0, WHEN_MINUTE);
     run(db, "UPDATE dq_schedule SET next_slot = next_slot - INTERVAL 5 HOUR");
@@ -227,7 +227,7 @@ static void the_slots_of_a_pause_are_not_caught_up(void **state)
     assert_int_equal(ok(schedule_store_pause(db, name, false, NULL, &act, &err)), 1);
     assert_int_equal(ok(schedule_store_pause(db, name, false, NULL, &act, &err)), 0);
     schedule_row_done(&found);
-    ok(schedule_store_find(db, name, &found, &err));
+    ok(schedule_store_find(db, name, true, &found, &err));
     assert_true(found.paused_at == TASK_TIME_NONE && !found.paused_by && !found.pause_reason);
     assert_in_range(found.next_at - now(), 0, WHEN_HOUR);
     assert_int_equal(number(db, "SELECT COUNT(*) FROM dq_event"), 1);
@@ -261,7 +261,7 @@ static void a_schedule_is_run_by_hand(void **state)
                      3);
     assert_int_equal(number(db, "SELECT COUNT(*) FROM dq_event"), 1);
     schedule_row_done(&found);
-    ok(schedule_store_find(db, name, &found, &err));
+    ok(schedule_store_find(db, name, true, &found, &err));
     assert_true(found.next_at == next_at && found.last_at == at && found.missed == 0);
     assert_true(found.task_id == id && found.status == TASK_PENDING);
     /* its run lives */
