@@ -22,6 +22,7 @@
 #include "runner/check.h"
 #include "wake/wake_listen.h"
 
+#include <fnmatch.h>
 #include <inttypes.h>
 #include <pwd.h>
 #include <signal.h>
@@ -230,8 +231,12 @@ static size_t warn_of_files(const struct conf *conf, const struct handlers *hand
     struct err err = {0};
     bool deaf = conf->dqd.wake_dir[0] && wake_listen_check(conf->dqd.wake_dir, &err) < 0;
     const struct handler *h;
-    size_t warnings = (size_t)deaf + (handlers->count == 0);
+    bool unread = conf->dqd.metrics_file[0] && fnmatch("*.prom", conf->dqd.metrics_file, 0);
+    size_t warnings = (size_t)deaf + (size_t)unread + (handlers->count == 0);
 
+    if (unread)
+        say(stderr, "dqd: %s: warning: [dqd] metrics_file = %s: node_exporter reads only *.prom",
+            conf->path, conf->dqd.metrics_file);
     if (deaf)
         say(stderr, "dqd: %s: warning: [dqd] wake_dir = %s: %s: dq could not wake this dqd",
             conf->path, conf->dqd.wake_dir, err.text);

@@ -267,6 +267,9 @@ as_account() # as_account VARIABLE=VALUE... ./dqd ARG...
     refused 78 "tls_key $BATS_TEST_TMPDIR/none.key: No such file" --check-config --config "$BATS_TEST_TMPDIR/own.ini"
     own_ini 's|^\[mysql\]|&\ntls_cert = none.pem\ntls_key = own.ini|'
     refused 78 "tls_cert $BATS_TEST_TMPDIR/none.pem: No such file" --check-config --config "$BATS_TEST_TMPDIR/own.ini"
+    own_ini "s|^\[dqd\]|&\nmetrics_file = $BATS_TEST_TMPDIR/dq.metrics|"
+    run "$DQ_BIN/dqd" --check-config --config "$BATS_TEST_TMPDIR/own.ini"
+    [[ ${lines[0]} == *"warning: [dqd] metrics_file = $BATS_TEST_TMPDIR/dq.metrics: "*'only *.prom' ]]
     for dir in "$DQ_HANDLERS" /proc/self; do
         own_ini "s|^wake_dir *=.*|wake_dir = $dir|"
         run "$DQ_BIN/dqd" --check-config --config "$BATS_TEST_TMPDIR/own.ini"
