@@ -21,8 +21,6 @@
 
 /* Starts under a rate are reserved so far ahead: ten claims a second at most. */
 #define LIMIT_HORIZON_MS 100
-/* A pass takes what may start until the next one of a timer of seconds. */
-#define LIMIT_PASS_MS 5000
 /* So long after a dqd has taken starts that another one had left, it expects to find more. */
 #define STOLE_US INT64_C(10000000)
 

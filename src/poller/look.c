@@ -217,14 +217,14 @@ static bool next_ask(struct look *l, struct look_step *s)
     return false;
 }
 
-/* Whether tasks are due that a lock or a deadlock has put off. A pass waits for them, for a lease
- * at most. */
+/* What a pass waits for: due tasks put off by a lock, for a lease; a batch that starts soon. */
 static bool puts_off(const struct look *l, int64_t now_us)
 {
     for (size_t i = 0; i < l->tag_count; i++) {
         const struct look_tag *t = l->tags[i];
 
-        if (t->put_off_us && now_us - t->put_off_us < l->set.lease_us && due_us(l, t) <= now_us)
+        if (look_tag_starts_soon(t, now_us) ||
+            (t->put_off_us && now_us - t->put_off_us < l->set.lease_us && due_us(l, t) <= now_us))
             return true;
     }
     return false;
@@ -364,7 +364,7 @@ static void learn(struct look *l, struct look_tag *t, const struct look_claim *c
     t->hold.vain = seen || had_more ? 0 : t->hold.vain + 1;
     l->any_full |= c->held == LIMIT_RUNNING;
     t->more = c->seen == l->wanted || c->left;
-    if (!c->again) /* such a claim leaves all tasks out */
+    if (!c->again) /* it leaves all out */
         look_tag_passed(t, c->won_of, c->drained);
     t->fit = c->left ? 2 * (uint32_t)c->won / l->processes + 1 : 0;
     t->wary = c->started_before;

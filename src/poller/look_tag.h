@@ -13,10 +13,15 @@
 #include <stddef.h>
 #include <stdint.h>
 
+/* A pass takes what may start until the next one of a timer of seconds. Of a batch nothing is
+ * claimed ahead, so it waits as long. */
+#define LIMIT_PASS_MS 5000
+
 /* Why a tag is not claimed: the last claim brought nothing. */
 struct look_hold {
     int64_t until_us;       /* no claim before */
     enum limit_why because; /* LIMIT_OPEN: for none of these reasons */
+    int64_t starts_us;      /* LIMIT_RATE: when the next task may start */
     int64_t locked_us;      /* LIMIT_LOCKED: twice as long each time */
     bool alone;             /* the tag itself is paused, not its limit with other tags */
     uint32_t vain;          /* claims in a row that brought nothing */
@@ -134,6 +139,8 @@ int64_t look_tag_held_us(const struct look_tag *t);
 void look_tag_lift(struct look_tag *const *tags, size_t count, bool timed);
 /* The last claims brought nothing, although tasks were due: it may be paused. */
 bool look_tag_is_doubtful(const struct look_tag *t);
+/* Whether a rate that keeps a batch waiting lets it start so soon that a pass waits. */
+bool look_tag_starts_soon(const struct look_tag *t, int64_t now_us);
 /* Its limit allows no more, which t->hold.because says, until reached_us; nor does it allow any of
  * these tags that is under it. won: some were taken. They are claimed again then, or sooner: a
  * limit may be changed. */
