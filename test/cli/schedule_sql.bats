@@ -5,6 +5,7 @@ load ../lib/sandbox
 setup()
 {
     sandbox_clear
+    cd "$BATS_TEST_TMPDIR"
     sql 'DELETE FROM dq_schedule; DELETE FROM dq_slot'
 }
 
