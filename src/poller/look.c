@@ -64,11 +64,6 @@ void look_set_shares(struct look *l, unsigned shares, int64_t write_us)
     l->write_us = write_us;
 }
 
-static uint32_t others(const struct look *l, const struct look_tag *t)
-{
-    return look_turn_others(&l->turn, t, l->set.slots, l->running);
-}
-
 static uint32_t want(const struct look *l, const struct look_tag *t)
 {
     return look_turn_want(&l->turn, t, l->set.slots, l->running);
@@ -417,8 +412,9 @@ void look_claimed(struct look *l, struct look_tag *t, const struct look_claim *c
 {
     l->claim_failed = false;
     t->put_off_us = 0;
-    look_turn_took(&l->turn, t, MIN(c->won, l->processes),
-                   look_tag_starts(t, l->set.slots, others(l, t)));
+    look_turn_took(
+        &l->turn, t, MIN(c->won, l->processes),
+        look_tag_starts(t, l->set.slots, look_turn_others(&l->turn, t, l->set.slots, l->running)));
     look_pace_took(&l->pace.claim_us, c->seen, c->cost_us + now_us - c->answered_us);
     if (c->won && !t->expected)
         look_pace_surprised(&l->pace, l->set.poll_us, now_us);
