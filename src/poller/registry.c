@@ -35,7 +35,6 @@ void registry_init(struct registry *r, struct context *ctx, struct look *look,
                            .tags = tags,
                            .mode = mode,
                            .passes = passes,
-                           .doubt = !passes,
                            .since_pass_ms = -1,
                            .shares = 1};
 }

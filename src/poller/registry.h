@@ -27,7 +27,7 @@ struct registry {
     unsigned share, shares;
     uint64_t limits;     /* as the last heartbeat found them */
     int64_t now_us;      /* the server's clock then */
-    bool doubt;          /* it was set back since, or this dqd has just begun */
+    bool doubt;          /* it was set back since, and nothing was corrected */
     bool unheard;        /* another session has locked our row of dq_poller */
     bool recorded;       /* dq_event has the start of this dqd */
     bool unrecorded;     /* the log says that dq_event cannot be written */
