@@ -104,19 +104,19 @@ void settle_queue_hold(struct settle_results *q, const char *limit, int64_t for_
     free(h->reason);
     h->reason = mem_strdup(reason);
     q->items[q->count - 1].held = h->limit;
-    q->items[q->count - 1].again_us = h->again_us;
 }
 
-/* Its row is locked: results and other limits do not wait for it. */
+/* Its row is locked: other limits and results do not wait for it, nor do for more than a lease
+ * those that asked for it. */
 static void put_off_hold(struct settle_results *q, struct settle_hold *h, int64_t sent_us)
 {
     const int64_t now_us = when_steady_us();
 
     h->locked_us = retry_pause(h->locked_us, LIMIT_MIN_US, LIMIT_MOST_US);
     h->again_us = now_us + MAX(h->locked_us, MIN(2 * (now_us - sent_us), LIMIT_MOST_US));
-    for (size_t i = 0; i < q->count; i++)
-        if (q->items[i].held == h->limit)
-            q->items[i].again_us = h->again_us;
+    for (struct settle_item *r = q->items; r < q->items + q->count; r++)
+        if (r->held == h->limit && now_us - r->queued_us > context_lease_us(q->ctx))
+            r->held = NULL;
 }
 
 static void drop_hold(struct settle_results *q, size_t i)
@@ -180,7 +180,8 @@ static void item_done(struct settle_item *r)
     r->tag->look.unrecorded--;
 }
 
-/* The first that is not kept back, and how many these are; the earliest time of one that is. */
+/* The first that is not kept back, and how many these are; the earliest time of one that is. Those
+ * that wait for a hold are tried when it is recorded. */
 static size_t waiting(const struct settle_results *q, const struct settle_item **ret_first,
                       int64_t *ret_again_us)
 {
@@ -191,6 +192,8 @@ static size_t waiting(const struct settle_results *q, const struct settle_item *
     for (size_t i = 0; i < q->count; i++) {
         const struct settle_item *r = &q->items[i];
 
+        if (r->held)
+            continue;
         if (!r->again_us && n++ == 0)
             *ret_first = r;
         if (r->again_us && r->again_us < *ret_again_us)
@@ -314,7 +317,7 @@ static size_t choose(struct settle_results *q, size_t at[SETTLE_MOST], bool *ret
             const struct settle_item *r = &q->items[i];
             const struct look_tag *t = &r->tag->look;
 
-            if ((kept ? r->again_us && r->again_us <= now_us : !r->again_us) &&
+            if (!r->held && (kept ? r->again_us && r->again_us <= now_us : !r->again_us) &&
                 look_tag_is_dear(t) == dear && (!dear || n == 0 || r->tag == q->items[at[0]].tag) &&
                 rows_take(&bytes, rows_weight(r->s.body_size, look_tag_row_us(t))))
                 at[n++] = i;
@@ -445,7 +448,7 @@ void settle_overtaken(struct settle_results *q, const struct task_array *tasks)
 bool settle_stuck(const struct settle_results *q, int64_t since_us)
 {
     for (size_t i = 0; i < q->count; i++)
-        if (!q->items[i].again_us || q->items[i].queued_us > since_us)
+        if (!(q->items[i].again_us || q->items[i].held) || q->items[i].queued_us > since_us)
             return false;
     return q->count > 0;
 }

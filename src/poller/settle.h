@@ -25,7 +25,7 @@ struct settle_item {
     int64_t again_us;  /* it could not be recorded, and is tried again then; 0: not tried yet */
     int64_t hold_us;   /* how long it was kept back last */
     bool said;         /* that was logged */
-    const char *held;  /* the limit whose hold is recorded before it; NULL: none */
+    const char *held;  /* the limit whose hold is to be recorded before it; NULL: none */
 };
 
 /* The output of an attempt that another session has ended. */
@@ -72,8 +72,7 @@ void settle_queue(struct settle_results *q, const struct settlement *s, struct t
 void settle_queue_output(struct settle_results *q, const struct claim_ref *ref, const void *output,
                          size_t size);
 /* Queues the hold of a limit, for which the result asked that was queued last; copies the texts. It
- * is recorded before that result, so that the task, which is due at once, is not started meanwhile.
- */
+ * is recorded before that result, so that the task is not started meanwhile. */
 void settle_queue_hold(struct settle_results *q, const char *limit, int64_t for_ms,
                        const char *reason);
 /* Records holds. Asks the database if there are some. One that the server refuses is dropped, which

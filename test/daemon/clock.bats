@@ -50,7 +50,8 @@ END
     set_clock +0
     for name in every gap cron; do
         run dq check --schedules $name
-        [ $status = 2 ] && [[ $output = *"$name was decided while the server's clock was ahead"* ]]
+        [ $status = 2 ]
+        [[ $output = *"$name was decided while the server's clock was ahead"* ]]
     done
     run dq doctor
     [[ $output = *"was decided while the server's clock was ahead"* ]]

@@ -45,7 +45,7 @@ handlers:
   ship: {$provider}
   print: {run: 'date +%s%3N >>$BATS_TEST_TMPDIR/printed'}
 END
-    own_ini 's/^\[dqd\]/&\nheartbeat = 500ms/'
+    own_ini 's/^\[dqd\]/&\nheartbeat = 2s/'
     export DQ_CONFIG=$BATS_TEST_TMPDIR/own.ini
     dq -q limit shop --rate 20/s --burst 3
     mode open

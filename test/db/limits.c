@@ -1,9 +1,10 @@
 /* Claims under the row of a limit: starts of a rate are reserved with the tasks. */
 #include "harness.h"
+#include "base/text.h"
 
 #include <inttypes.h>
 
-#define SLOT_MS 600
+#define SLOT_MS 3000
 
 static struct claim_ask ask;
 static struct claim_seen saw;
@@ -16,10 +17,10 @@ static int setup(void **state)
 
     ask = plain_ask;
     ask.guarded = true;
-    ask.horizon_ms = 2 * SLOT_MS - 100;
+    ask.horizon_ms = 3 * SLOT_MS / 2;
     won = (struct task_array){0};
     faults = (struct rows_faults){0};
-    run(db, "INSERT INTO dq_limit (name, rate, rate_period, burst) VALUES ('t', 100, 60000, 2)");
+    run(db, "INSERT INTO dq_limit (name, rate, rate_period, burst) VALUES ('t', 1, " TEXT_OF(SLOT_MS) ", 2)");
     return rc;
 }
 

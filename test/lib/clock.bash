@@ -3,17 +3,19 @@
 
 setup_file()
 {
-    local library program
+    local library program server
+    server=$(PATH=$PATH:/usr/sbin command -v mariadbd)
     library=$(echo /usr/lib/*/faketime/libfaketimeMT.so.1)
     DIR=$(mktemp -d /var/tmp/dq-clock.XXXXXX) # where the server's account can execute it
     export DIR
     program=$DIR/mariadbd
     cat >"$program" <<END
 #!/bin/sh
+[ "\$2" != --version ] || exec $server "\$@"
 echo +0 >clock
 export FAKETIME_TIMESTAMP_FILE="\$PWD/clock" FAKETIME_NO_CACHE=1 FAKETIME_DONT_RESET=1 DONT_FAKE_MONOTONIC=1
 export FAKETIME_DONT_FAKE_MONOTONIC=1 LD_PRELOAD=$library
-exec $(PATH=$PATH:/usr/sbin command -v mariadbd) "\$@"
+exec $server "\$@"
 END
     chmod 755 "$DIR" "$program"
     PATH=$DIR:$PATH sandbox_start
