@@ -122,49 +122,68 @@ static int conclude(struct breakers *b, const struct breaker_watch *w, bool *ret
     return MIN(rc, 0);
 }
 
-/* The sum over the minutes that began since then. */
-static struct counts sum(const struct breakers *b, const struct minute_answer *a,
-                         const struct breaker_watch *w, int64_t since_at)
+/* Of the tasks that ended with one process, dq_minute excuses all but one. They are at most a batch
+ * for each failure, and run again, as permanent failures do not; without retries, the two cannot be
+ * told apart. */
+void breaker_add(struct breaker_sum *sum, const struct counts *c, const struct handler *h)
 {
-    const struct handlers *h = tags_table(b->tags)->handlers;
-    struct counts sum = {0};
+    const uint64_t failures = c->failed + c->retried - c->excused;
+    const uint64_t likely = c->retried + (h->retry.steps ? 0 : c->failed);
+    const uint64_t failed = MAX(failures, MIN(failures * (uint64_t)h->batch, likely));
 
-    since_at = MAX(since_at, (a->now_at - w->when.within_ms) / WHEN_MINUTE * WHEN_MINUTE);
-    for (size_t i = 0; i < a->count; i++)
-        if (a->rows[i].at >= since_at && a->rows[i].at <= a->now_at &&
-            !strcmp(handlers_limit(h, a->rows[i].tag), w->limit))
-            counts_add(&sum, &a->rows[i].counts);
-    sum.failed += sum.retried - sum.excused;
-    sum.ended = sum.failed + sum.done;
-    return sum;
+    sum->failures += failures;
+    sum->failed += failed;
+    sum->ended += failed + c->done;
 }
 
-static bool too_many(const struct counts *c, const struct breaker_watch *w)
+bool breaker_too_many(const struct breaker_sum *sum, const struct handler_breaker *when)
 {
-    return c->failed >= (uint64_t)w->when.failures && c->failed * 2 >= c->ended;
+    return sum->failures >= (uint64_t)when->failures && sum->failed * 2 >= sum->ended;
+}
+
+/* Over the minutes that began since then. */
+static struct breaker_sum sum_since(const struct breakers *b, const struct minute_answer *a,
+                                    const struct breaker_watch *w, int64_t since_at)
+{
+    const struct handlers *h = tags_table(b->tags)->handlers;
+    const struct handler other = {.batch = 1}; /* only other hosts serve the tag */
+    struct breaker_sum sum = {0};
+
+    since_at = MAX(since_at, (a->now_at - w->when.within_ms) / WHEN_MINUTE * WHEN_MINUTE);
+    for (size_t i = 0; i < a->count; i++) {
+        const struct minute_row *row = &a->rows[i];
+        const int own = handlers_match(h, row->tag);
+
+        if (row->at >= since_at && row->at <= a->now_at &&
+            !strcmp(handlers_limit(h, row->tag), w->limit))
+            breaker_add(&sum, &row->counts, own >= 0 ? &h->items[own] : &other);
+    }
+    return sum;
 }
 
 /* The row is read only if there are failures enough, some of which may be from before a rest. */
 static int judge(struct breakers *b, const struct minute_answer *a, const struct breaker_watch *w,
                  struct err *err)
 {
-    struct counts c = sum(b, a, w, INT64_MIN);
+    struct breaker_sum sum = sum_since(b, a, w, INT64_MIN);
     struct limit_break change = {.rest_ms = w->when.rest_ms};
     BUF_LOCAL struct buf reason = BUF_INIT;
     char within[WHEN_TEXT_SIZE];
     struct limit_row *row = NULL;
     size_t count = 0;
-    int rc = too_many(&c, w) ? limit_store_list(b->ctx->db, w->limit, false, &row, &count, err) : 0;
+    int rc = breaker_too_many(&sum, &w->when)
+                 ? limit_store_list(b->ctx->db, w->limit, false, &row, &count, err)
+                 : 0;
 
     if (count) {
-        c = sum(b, a, w, row->update_at);
+        sum = sum_since(b, a, w, row->update_at);
         change.version = row->version;
     }
     limit_store_free(row, count);
-    if (rc < 0 || !too_many(&c, w))
+    if (rc < 0 || !breaker_too_many(&sum, &w->when))
         return rc;
-    buf_printf(&reason, "%" PRIu64 " of %" PRIu64 " attempts failed within %s: %s", c.failed,
-               c.ended, when_format_duration(within, w->when.within_ms), w->error);
+    buf_printf(&reason, "%" PRIu64 " of %" PRIu64 " attempts failed within %s: %s", sum.failed,
+               sum.ended, when_format_duration(within, w->when.within_ms), w->error);
     change.reason = reason.data;
     rc = record(b, w, &change, err);
     return MIN(rc, 0);

@@ -20,6 +20,13 @@ struct breaker_watch {
     bool judged;                 /* since the last of them ended */
 };
 
+/* What the attempts of a limit came to in some time. */
+struct breaker_sum {
+    uint64_t failures; /* processes that failed, and verdicts */
+    uint64_t failed;   /* tasks: all that ended with such a process */
+    uint64_t ended;    /* of these, and those that are done */
+};
+
 struct breakers {
     const struct context *ctx;
     const struct minute *minute;
@@ -29,6 +36,10 @@ struct breakers {
     int64_t not_before_us; /* another session has locked a limit */
     int64_t locked_us;     /* for how long it was left alone last because of that */
 };
+
+/* What a handler's tasks did in a minute. Pure. */
+void breaker_add(struct breaker_sum *sum, const struct counts *c, const struct handler *h);
+bool breaker_too_many(const struct breaker_sum *sum, const struct handler_breaker *when);
 
 void breaker_init(struct breakers *b, const struct context *ctx, const struct minute *minute,
                   const struct tag_set *tags);

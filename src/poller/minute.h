@@ -41,9 +41,8 @@ void minute_free(struct minute *m);
 
 /* An attempt began, late_ms after it was due. */
 void minute_started(struct minute *m, const char *tag, int64_t late_ms);
-/* An attempt ended, and the database has recorded it. excused: a failure that is the fault of its
- * task or of its dqd. took_ms: from its start; negative: not known. An attempt that never started
- * does not count. */
+/* An attempt ended, and the database has recorded it. excused: see struct settlement. took_ms: from
+ * its start; negative: not known. An attempt that never started does not count. */
 void minute_ended(struct minute *m, const char *tag, enum task_event event, bool excused,
                   int64_t took_ms);
 

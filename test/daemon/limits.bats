@@ -439,6 +439,24 @@ END
     is_open
 }
 
+@test 'a breaker opens if more tasks end with their batches than are done' {
+    write_handlers <<END
+handlers:
+  pay: {limit: shop, batch: 20, retry: [1h], run: '[ ! -e $BATS_TEST_TMPDIR/away ]',
+        breaker: {failures: 3, within: 1h, rest: 1h}}
+END
+    tasks 20 pay
+    dqd
+    is "status = 1" 20
+    touch away
+    for failures in 1 2 3; do
+        [ -z "$(sql 'SELECT name FROM dq_limit')" ]
+        tasks 20 pay
+        dqd
+    done
+    is_open
+}
+
 @test 'tasks that a dead dqd has left do not open a breaker' {
     breaking
     tasks 2 refund

@@ -105,6 +105,44 @@ static void an_attempt_from_before_the_rest_does_not_hide_the_one_that_tried(voi
     assert_int_equal(breaker_next(&breakers), 0);
 }
 
+/* Of the tasks that end with a process, all but one are excused. */
+static void a_batch_that_fails_is_one_failure_but_all_its_tasks_failed(void **state)
+{
+    static const struct {
+        const char *what;
+        int batch;
+        size_t retries;
+        uint64_t done, failed, retried, excused;
+        bool opens;
+    } rows[] = {
+        {"singly, half", 1, 1, 4, 0, 4, 0, true},
+        {"singly, less than half", 1, 1, 5, 0, 4, 0, false},
+        {"singly, with dqds that died", 1, 1, 5, 0, 24, 20, false},
+        {"singly, with permanent ones", 1, 1, 5, 20, 4, 20, false},
+        {"an outage after a good batch", 20, 1, 20, 0, 180, 171, true},
+        {"too few processes", 20, 1, 0, 0, 40, 38, false},
+        {"a poison among good batches", 50, 1, 1000, 0, 200, 196, false},
+        {"small batches, mostly good", 50, 1, 300, 0, 10, 0, false},
+        {"batches, with permanent ones", 50, 1, 30, 100, 4, 100, false},
+        {"an outage without retries", 20, 0, 20, 180, 0, 171, true},
+        {"without retries, mostly good", 20, 0, 200, 180, 0, 171, false},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        const struct handler h = {.batch = rows[i].batch, .retry.steps = rows[i].retries};
+        const struct counts c = {.done = rows[i].done,
+                                 .failed = rows[i].failed,
+                                 .retried = rows[i].retried,
+                                 .excused = rows[i].excused};
+        struct breaker_sum sum = {0};
+
+        breaker_add(&sum, &c, &h);
+        if (breaker_too_many(&sum, &(struct handler_breaker){.failures = 3}) != rows[i].opens)
+            fail_msg("%s", rows[i].what);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -113,6 +151,7 @@ int main(void)
                                         end),
         cmocka_unit_test_setup_teardown(
             an_attempt_from_before_the_rest_does_not_hide_the_one_that_tried, begin, end),
+        cmocka_unit_test(a_batch_that_fails_is_one_failure_but_all_its_tasks_failed),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -19,7 +19,9 @@ struct settlement {
     int64_t apart_ms; /* see retry_apart_ms; 0: the delay is exact */
     /* by the database's clock as the poller knows it; TASK_TIME_NONE: never started */
     int64_t start_at, finish_at;
-    bool excused;          /* a failure that is no fault of the handler */
+    /* a failure that is the fault of its task or of its dqd, or that another task which ended with
+     * the same process counts for */
+    bool excused;
     int exit_code, signal; /* -1, 0: none */
     const char *error;     /* NULL: none */
     const void *output;    /* the end of it; NULL: none */
