@@ -29,14 +29,18 @@ static struct handlers_table *table;
 
 static int begin(void **state)
 {
+    struct handlers *handlers = mem_zero(1, sizeof *handlers);
+
     (void)state;
+    handlers->items = mem_zero(1, sizeof *handlers->items);
+    handlers->count = 1;
     minute_init(&minute, &ctx);
     settle_init(&results, &ctx, &minute, NULL);
     flight_init(&flight, &ctx, &looks, &results, &minute);
     flight.most = 10;
     tags = (struct tag_set){.look = &looks};
     tag = (struct tag_state){.name = name, .set = &tags};
-    table = handlers_table_new(mem_zero(1, sizeof(struct handlers)));
+    table = handlers_table_new(handlers);
     return 0;
 }
 
