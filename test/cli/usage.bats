@@ -105,7 +105,7 @@ verbs() { dq help | awk '/^[a-z].*:$/ { verbs = !/^options/ } verbs && /^  [a-z]
 }
 
 @test 'an empty body needs no option where standard input is not meant: cron, ssh, a loop over a file' {
-    empty="CALL dq_add('hello', NULL, '', 0, @id);"
+    empty="CALL dq_add('hello', NULL, X'', 0, @id);"
     [ "$(dq add hello --sql </dev/null)" = "$empty" ]
     [ "$(dq add hello --sql <&-)" = "$empty" ]
     [ "$(: | dq add hello --sql)" = "$empty" ]
