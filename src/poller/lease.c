@@ -212,13 +212,12 @@ int64_t lease_check_next(const struct leases *l)
     return l->ctx->runner_gone ? NEVER_US : next_after(l, l->check_us, check_age_us(l->ctx));
 }
 
-/* For what waits in the runner: at sent_us all of it was ours but what has been dropped. A slow
- * database must not keep it waiting for ever. */
-static void vouch(const struct context *ctx, int64_t sent_us)
+int64_t lease_vouches_until(struct leases *l, int64_t sent_us, int64_t took_us)
 {
-    int64_t took_us = when_steady_us() - sent_us, most_us = lease_vouch_us(ctx);
+    const int64_t slow_us = MIN(took_us, l->took_us);
 
-    link_send_vouch(ctx->link, sent_us + MAX(2 * took_us, most_us));
+    l->took_us = took_us;
+    return sent_us + MAX(2 * slow_us, lease_vouch_us(l->ctx));
 }
 
 /* If dq_output cannot be read (the account lacks the right, or another session has locked the
@@ -271,7 +270,7 @@ int lease_check(struct leases *l, struct err *err)
     if (rc >= 0 && any(again, n))
         note_again(l, refs, again, n);
     if (rc >= 0)
-        vouch(l->ctx, now_us);
+        link_send_vouch(l->ctx->link, lease_vouches_until(l, now_us, when_steady_us() - now_us));
     free(refs);
     return rc;
 }

@@ -19,6 +19,7 @@ struct leases {
     struct settle_results *results;
     struct follow *follow;      /* learns which tasks are followed */
     int64_t check_us, renew_us; /* when that was last done */
+    int64_t took_us;            /* by the last check */
     int64_t round_us;           /* when the round of renewals began that is not finished; 0: none */
     int64_t again_us;           /* try again then what could not be renewed; 0: nothing */
     bool faulty;                /* there was something of that kind at the last renewal */
@@ -32,6 +33,12 @@ void lease_init(struct leases *l, const struct context *ctx, struct flight *flig
 
 /* How long after a claim or a check a task may be started, microseconds. */
 int64_t lease_vouch_us(const struct context *ctx);
+
+/* Until when tasks that wait in the runner may be started, after a check that was sent then and took
+ * this long: at sent_us all of them were ours but what has been dropped. A slow database does not
+ * keep them waiting for ever; but if only this check took long, we may have been frozen, and they
+ * may be anybody's. */
+int64_t lease_vouches_until(struct leases *l, int64_t sent_us, int64_t took_us);
 
 /* The duty that asks whether tasks in flight are still ours, and stops handlers of those that were
  * cancelled or taken back. Asks the database. 0 or a negative code with err. */

@@ -88,6 +88,18 @@ static void a_check_vouches_for_a_poll(void **state)
     close(fds[1]);
 }
 
+/* A check whose answer waited while we were frozen says nothing of now. */
+static void a_check_that_took_long_vouches_if_the_one_before_did(void **state)
+{
+    const int64_t at_us = INT64_C(50000000), slow_us = 7000000;
+
+    (void)state;
+    assert_int_equal(lease_vouches_until(&leases, at_us, 5000), at_us + 1000000);
+    assert_int_equal(lease_vouches_until(&leases, at_us, slow_us), at_us + 1000000);
+    assert_int_equal(lease_vouches_until(&leases, at_us, slow_us + 1), at_us + 2 * slow_us);
+    assert_int_equal(lease_vouches_until(&leases, at_us, 5000), at_us + 1000000);
+}
+
 /* Nobody else may run the task again, also when no other job is left to renew leases for. */
 static void the_lease_of_a_result_that_waits_is_renewed(void **state)
 {
@@ -277,6 +289,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(results_that_need_a_locked_table_wait_together, begin, end),
         cmocka_unit_test_setup_teardown(a_check_vouches_for_a_poll, begin, end),
+        cmocka_unit_test_setup_teardown(a_check_that_took_long_vouches_if_the_one_before_did, begin,
+                                        end),
         cmocka_unit_test_setup_teardown(the_lease_of_a_result_that_waits_is_renewed, begin, end),
         cmocka_unit_test_setup_teardown(a_result_that_waits_is_not_taken_back, begin, end),
         cmocka_unit_test_setup_teardown(results_are_recorded_at_once_if_nothing_else_is_under_way,
