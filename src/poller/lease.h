@@ -34,10 +34,10 @@ void lease_init(struct leases *l, const struct context *ctx, struct flight *flig
 /* How long after a claim or a check a task may be started, microseconds. */
 int64_t lease_vouch_us(const struct context *ctx);
 
-/* Until when tasks that wait in the runner may be started, after a check that was sent then and took
- * this long: at sent_us all of them were ours but what has been dropped. A slow database does not
- * keep them waiting for ever; but if only this check took long, we may have been frozen, and they
- * may be anybody's. */
+/* Until when tasks that wait in the runner may be started, after a check that was sent then and
+ * took this long: at sent_us all of them were ours but what has been dropped. A slow database does
+ * not keep them waiting for ever; but if only this check took long, we may have been frozen, and
+ * they may be anybody's. */
 int64_t lease_vouches_until(struct leases *l, int64_t sent_us, int64_t took_us);
 
 /* The duty that asks whether tasks in flight are still ours, and stops handlers of those that were
