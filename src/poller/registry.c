@@ -178,18 +178,23 @@ static int correct(struct registry *r, const struct poller_share *s, struct err 
     const int64_t off_ms = when_host_wall() - s->now_us / 1000;
     struct ahead_store_done done;
 
-    r->doubt |= s->now_us < r->now_us;
+    r->doubt |= s->now_us < r->now_us - WHEN_MINUTE * 1000;
     r->now_us = s->now_us;
     if ((!s->decided_ahead && !r->doubt) || llabs(off_ms) > WHEN_MINUTE)
         return 0;
     int rc = ahead_store_correct(r->ctx->db, &done, err);
+    if (rc < 0 && db_connected(r->ctx->db) && !r->uncorrected)
+        log_event(LOG_WARN, "cannot correct what was decided while the database's clock was ahead",
+                  "error=%s", log_quote(err->text));
+    r->uncorrected = rc < 0;
     if (rc < 0)
         return db_connected(r->ctx->db) ? 0 : rc; /* with the next heartbeat */
     r->doubt = false;
     r->soon = done.schedules + done.limits > 0;
     if (r->soon)
-        log_event(LOG_WARN, "what was decided while the database's clock was ahead is taken back",
-                  "schedules=%" PRIu64 " limits=%" PRIu64, done.schedules, done.limits);
+        log_event(LOG_WARN, "what was decided while the database's clock was ahead holds nothing up any more",
+                  "schedules=%" PRIu64 " limits=%" PRIu64 " names=%s", done.schedules, done.limits,
+                  log_quote(done.names));
     return 0;
 }
 

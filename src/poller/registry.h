@@ -27,7 +27,8 @@ struct registry {
     unsigned share, shares;
     uint64_t limits;     /* as the last heartbeat found them */
     int64_t now_us;      /* the server's clock then */
-    bool doubt;          /* it was set back since, and nothing was corrected */
+    bool doubt;          /* it was set back since by minutes, and nothing was corrected */
+    bool uncorrected;    /* the log says that what it left cannot be corrected */
     bool unheard;        /* another session has locked our row of dq_poller */
     bool recorded;       /* dq_event has the start of this dqd */
     bool unrecorded;     /* the log says that dq_event cannot be written */

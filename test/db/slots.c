@@ -3,14 +3,13 @@
 #include "store/ask/schedule_run.h"
 #include "store/ask/schedule_store.h"
 #include "store/db/db_connect.h"
-#include "store/fleet/ahead_store.h"
-#include "store/fleet/limit_store.h"
 #include "store/fleet/poller_store.h"
 #include "store/work/slot_record.h"
 
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
 
 /* An hourly schedule, with or without more settings, whose next slot was `ago` (SQL) ago. */
@@ -430,92 +429,6 @@ static void schedules_that_move_differently_are_decided_together(void **state)
                      60);
 }
 
-#define IS_AHEAD(what) what " > UTC_TIMESTAMP(3) + INTERVAL 300 DAY"
-
-/* A session whose clock is a year ahead decides what is due by it. */
-static void decide_ahead(void)
-{
-    struct db *other = harness_db();
-    struct event_act act = {.token = "b", .actor = "a", .verb = "breaker-open", .tag = "b"};
-
-    run(other, "SET timestamp = UNIX_TIMESTAMP() + 31536000");
-    while (decide(other).more)
-        ;
-    run(other,
-        "UPDATE dq_schedule SET next_slot = UTC_TIMESTAMP(3) + INTERVAL 1 HOUR, update_time = UTC_TIMESTAMP(3)"
-        " WHERE name = 'set'");
-    ok(limit_store_hold(other, "h", 2000, "busy", &err));
-    ok(limit_store_break(other, &act, &(struct limit_break){.rest_ms = 2000, .reason = "no"},
-                         &err));
-    db_free(other);
-    ok(limit_store_hold(db, "h", 2000, "busy", &err));
-}
-
-static bool decided_ahead(void)
-{
-    struct claim_owner o = owner('a');
-    struct poller_say say = {.mode = "resident", .slots = 1, .stale_after_ms = 1000};
-    struct poller_share share;
-
-    ok(poller_store_beat(db, &o, &say, &share, &err));
-    return share.decided_ahead;
-}
-
-static void what_a_clock_ahead_has_decided_is_taken_back(void **state)
-{
-    struct ahead_store_done done;
-    (void)state;
-    hourly("ran", "5 SECOND", "");
-    hourly("first", "-1 MINUTE", "");
-    hourly("missed", "-1 MINUTE", "catch_up = 0, last_slot = '2020-01-01'");
-    hourly("gap", "5 SECOND", "");
-    hourly("lives", "5 SECOND", "");
-    run(db, "UPDATE dq_schedule SET kind = 2 WHERE name IN ('gap', 'lives')");
-    hourly("set", "-20 MINUTE", "");
-    hourly("paused", "-20 MINUTE", "paused_time = '2020-01-01'");
-    assert_int_equal(decide(db).decided, 3);
-    run(db,
-        "UPDATE dq_task SET status = 1, live = NULL, finish_time = UTC_TIMESTAMP(3) WHERE task_key NOT LIKE 'lives%%'");
-    run(db, "UPDATE dq_schedule SET next_slot = next_slot + INTERVAL 1 HOUR WHERE name = 'paused'");
-    run(db, "UPDATE dq_schedule SET pause_reason = CONCAT(next_slot, COALESCE(last_slot, '-'))");
-    assert_false(decided_ahead());
-    decide_ahead();
-    /* a run of before that is retried meanwhile, and one by hand */
-    run(db,
-        "UPDATE dq_slot SET is_open = 1, decide_time = decide_time + INTERVAL 1 YEAR WHERE name = 'gap'");
-    run(db, "INSERT INTO dq_slot (name, slot, decision, decide_time) SELECT 'first', at, 6, at"
-            " FROM (SELECT UTC_TIMESTAMP(3) + INTERVAL 100 DAY AS at) a");
-    assert_int_equal(number(db, "SELECT COUNT(*) FROM dq_schedule WHERE " IS_AHEAD("next_slot")),
-                     7);
-    assert_int_equal(number(db, "SELECT COUNT(*) FROM dq_limit WHERE " IS_AHEAD("held_until")), 2);
-    assert_true(decided_ahead());
-
-    ok(ahead_store_correct(db, &done, &err));
-    assert_int_equal(done.limits, 2);
-    assert_true(done.schedules >= 7);
-    assert_false(decided_ahead());
-    assert_one(
-        "(SELECT COUNT(*) AS n FROM dq_schedule WHERE next_slot <= UTC_TIMESTAMP(3) + INTERVAL 2 HOUR) c WHERE n = 7");
-    assert_int_equal(number(db, "SELECT COUNT(*) FROM dq_slot WHERE slot > UTC_TIMESTAMP(3)"), 0);
-    assert_int_equal(
-        number(db,
-               "SELECT COUNT(*) FROM dq_schedule WHERE name IN ('ran', 'first', 'missed', 'paused')"
-               " AND pause_reason = CONCAT(next_slot, COALESCE(last_slot, '-'))"),
-        4);
-    assert_int_equal(
-        number(db, "SELECT COUNT(*) FROM dq_limit WHERE held_until > UTC_TIMESTAMP(3)"), 0);
-    assert_one("dq_limit WHERE name = 'b' AND breaker = 1 AND update_time <= UTC_TIMESTAMP(3)");
-    ok(ahead_store_correct(db, &done, &err));
-    assert_int_equal(done.schedules + done.limits, 0);
-    decide(db);
-    assert_one("dq_schedule WHERE name = 'set' AND MINUTE(next_slot) = 0 AND zone_version <> '?'"
-               " AND next_slot <= UTC_TIMESTAMP(3) + INTERVAL 1 HOUR");
-    assert_int_equal(number(db, "SELECT COUNT(*) FROM dq_schedule WHERE kind = 2"
-                                " AND next_slot BETWEEN UTC_TIMESTAMP(3) + INTERVAL 50 MINUTE"
-                                " AND UTC_TIMESTAMP(3) + INTERVAL 61 MINUTE"),
-                     2);
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -534,7 +447,6 @@ int main(void)
         cmocka_unit_test_setup(how_runs_end_is_recorded, harness_setup),
         cmocka_unit_test_setup(a_run_that_begins_anew_during_a_harvest_stays_open, harness_setup),
         cmocka_unit_test_setup(slots_are_deleted_after_90_days, harness_setup),
-        cmocka_unit_test_setup(what_a_clock_ahead_has_decided_is_taken_back, harness_setup),
         cmocka_unit_test_setup(ten_thousand_at_one_minute_are_stored_in_bulk, harness_setup),
     };
     return cmocka_run_group_tests(tests, harness_group, harness_group_end);

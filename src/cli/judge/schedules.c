@@ -69,7 +69,7 @@ bool schedules_put_alarm(struct buf *b, const struct schedule *s, const struct f
         buf_printf(
             b,
             "%s was decided while the server's clock was ahead: a live dqd whose host's clock"
-            " agrees with it corrects that",
+            " agrees with it corrects what is more than a day ahead",
             s->name);
     else if (over)
         buf_printf(b, "%s has not succeeded since its slot of %s, %s ago", s->name,

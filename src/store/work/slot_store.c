@@ -8,6 +8,7 @@
 #include "store/db/columns.h"
 #include "store/db/db_session.h"
 #include "store/db/db_statement.h"
+#include "store/fleet/ahead_store.h"
 #include "store/fleet/attempt_store.h"
 #include "store/row/rows.h"
 #include "store/row/sql.h"
@@ -51,10 +52,11 @@ struct due {
     X(LAST_NOW, "UTC_TIMESTAMP(3)")
 /* clang-format on */
 enum { LAST_COLUMNS(COLUMNS_NAME) LAST_DECIDED, LAST_COUNT };
-/* LAST_DECIDED of schedule c, of whose slots all up to then are decided. */
+/* LAST_DECIDED of schedule c, of whose slots all up to then are decided; it is asked for where the
+ * next slot is computed. */
 #define SELECT_DECIDED                                                                             \
-    "(SELECT IF(e.slots > 1, e.decide_time, e.slot) FROM dq_slot e WHERE e.name = c.name"          \
-    " ORDER BY e.slot DESC LIMIT 1)"
+    "(SELECT IF(e.slots > 1, GREATEST(e.slot, e.decide_time), e.slot) FROM dq_slot e"              \
+    " WHERE e.name = c.name AND NOT e.slot" AHEAD_STORE_FAR " ORDER BY e.slot DESC LIMIT 1)"
 
 struct deciding {
     struct db *db;
@@ -94,14 +96,16 @@ static int read_due(struct deciding *d, struct err *err)
 
     buf_str(&sql, "SELECT ");
     d->columns = schedule_row_put_columns(&sql, true);
-    sql_put(&sql,
-            ", ?, ? FROM (SELECT * FROM dq_schedule FORCE INDEX (next_slot) WHERE next_slot ? ?"
-            " AND (next_slot, name) > (?, ?)?? ORDER BY next_slot, name LIMIT ?)"
-            " c" SCHEDULE_ROW_JOIN_RUNS " ORDER BY c.next_slot, c.name",
-            SQL_PART(COLUMNS_SELECT(LAST_COLUMNS)), SQL_PART(d->renews ? SELECT_DECIDED : "NULL"),
-            SQL_PART(d->renews ? ">" : "<="), SQL_FROM_NOW(SLOT_AHEAD_MS), SQL_TIME(d->behind_at),
-            SQL_TEXT(d->behind), SQL_PART(d->renews ? " AND kind = 0 AND zone_version < " : ""),
-            d->renews ? SQL_TEXT(timetable_zone_version()) : SQL_PART(""), SQL_INT(SCHEDULES_MOST));
+    sql_put(
+        &sql,
+        ", ?, ? FROM (SELECT * FROM dq_schedule FORCE INDEX (next_slot) WHERE next_slot ? ?"
+        " AND (next_slot, name) > (?, ?)?? ORDER BY next_slot, name LIMIT ?)"
+        " c" SCHEDULE_ROW_JOIN_RUNS " ORDER BY c.next_slot, c.name",
+        SQL_PART(COLUMNS_SELECT(LAST_COLUMNS)),
+        SQL_PART(d->renews ? SELECT_DECIDED : "IF(c.zone_version = '?', " SELECT_DECIDED ", NULL)"),
+        SQL_PART(d->renews ? ">" : "<="), SQL_FROM_NOW(SLOT_AHEAD_MS), SQL_TIME(d->behind_at),
+        SQL_TEXT(d->behind), SQL_PART(d->renews ? " AND kind = 0 AND zone_version < " : ""),
+        d->renews ? SQL_TEXT(timetable_zone_version()) : SQL_PART(""), SQL_INT(SCHEDULES_MOST));
     return db_all(d->db, &sql, d->columns + LAST_COUNT, take_due, d, err);
 }
 
@@ -142,7 +146,8 @@ static void recompute(struct due *x, bool always)
     if (!always && timetable_zone_digest(x->timetable) == s->zone_digest)
         return;
     if ((always || !move_slot(x, &x->plan.next_at)) &&
-        !timetable_next(x->timetable, MAX(x->now_at, s->last_at), &x->plan.next_at, NULL))
+        !timetable_next(x->timetable, MAX(x->now_at, always ? x->decided_at : s->last_at),
+                        &x->plan.next_at, NULL))
         x->plan.next_at = TASK_TIME_NONE;
 }
 
