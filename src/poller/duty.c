@@ -114,11 +114,6 @@ static int beat(struct duties *d, struct err *err)
     return rc;
 }
 
-static int served(struct duties *d, struct err *err)
-{
-    return served_run(&d->served, err);
-}
-
 static int schedule(struct duties *d, struct err *err)
 {
     bool added = false;
@@ -156,7 +151,7 @@ static int schedule(struct duties *d, struct err *err)
     X(MINUTE, "minute", minute_next(&d->minute), minute_flush(&d->minute, err), RECORD)          \
     X(RETENTION, "retention", d->flight.renewing ? NEVER_US : upkeep_retention_next(&d->upkeep), \
       upkeep_retention(&d->upkeep, err), RECORD)                                                 \
-    X(SERVED, "served", served_next(&d->served), served(d, err), PROMISE)
+    X(SERVED, "served", served_next(&d->served), served_run(&d->served, err), PROMISE)
 /* clang-format on */
 
 #define DUTY_NAME(NAME, ...) DUTY_##NAME,
