@@ -221,6 +221,15 @@ uint64_t add(const char *tag, const char *key, int64_t delay_ms)
     return added.id;
 }
 
+void hourly(const char *name, const char *ago, const char *more)
+{
+    run(db,
+        "INSERT INTO dq_schedule SET name = '%s', tag = 't', message_body = x'00ff', kind = 1, expression = '1h',"
+        " next_slot = UTC_TIMESTAMP(3) - INTERVAL %s, create_time = UTC_TIMESTAMP(3), update_time = UTC_TIMESTAMP(3),"
+        " actor = 'a'%s%s",
+        name, ago, *more ? ", " : "", more);
+}
+
 struct slot_store_done decide(struct db *d)
 {
     struct slot_store_done done;

@@ -68,6 +68,8 @@ int64_t reads(struct db *d);
 
 /* A task as most tests want it: due delay_ms from now (negative: overdue). */
 uint64_t add(const char *tag, const char *key, int64_t delay_ms);
+/* An hourly schedule, with or without more settings, whose next slot was `ago` (SQL) ago. */
+void hourly(const char *name, const char *ago, const char *more);
 struct slot_store_done decide(struct db *d); /* the slots that are due */
 struct claim_owner owner(unsigned char seed);
 /* Claims up to limit tasks of the tag, lease a minute; the list is the caller's. */

@@ -12,16 +12,6 @@
 #include <string.h>
 #include <unistd.h>
 
-/* An hourly schedule, with or without more settings, whose next slot was `ago` (SQL) ago. */
-static void hourly(const char *name, const char *ago, const char *more)
-{
-    run(db,
-        "INSERT INTO dq_schedule SET name = '%s', tag = 't', message_body = x'00ff', kind = 1, expression = '1h',"
-        " next_slot = UTC_TIMESTAMP(3) - INTERVAL %s, create_time = UTC_TIMESTAMP(3), update_time = UTC_TIMESTAMP(3),"
-        " actor = 'a'%s%s",
-        name, ago, *more ? ", " : "", more);
-}
-
 static void a_slot_is_decided_once_with_its_task(void **state)
 {
     (void)state;
