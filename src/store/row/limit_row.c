@@ -114,8 +114,3 @@ void limit_row_done(struct limit_row *l)
     hours_free(l->hours);
     *l = (struct limit_row){.limit = {LIMIT_NONE}};
 }
-
-void limit_row_put_next(struct buf *sql, int64_t next_us)
-{
-    buf_printf(sql, "'1970-01-01' + INTERVAL %" PRId64 " MICROSECOND", next_us);
-}

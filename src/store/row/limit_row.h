@@ -38,7 +38,5 @@ void limit_row_read(const struct db_rows *r, struct limit_row *ret);
                                "breaker > 0)"
 #define LIMIT_ROW_STOPS(alias)                                                                     \
     "(" alias "paused_until > UTC_TIMESTAMP(3) OR " alias "held_until > UTC_TIMESTAMP(3))"
-/* Appends the instant of struct limit.next_us. */
-void limit_row_put_next(struct buf *sql, int64_t next_us);
 
 #endif

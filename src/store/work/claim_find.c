@@ -169,28 +169,6 @@ static void put_stops(struct buf *sql, const struct claim_ask *ask)
     }
 }
 
-static int take_pause(const struct db_rows *r, void *arg, struct err *err)
-{
-    int64_t *until_at = arg;
-
-    (void)err;
-    *until_at = MAX(*until_at, db_time(r, COLUMNS_ONLY));
-    return 0;
-}
-
-int claim_find_pause(struct db *db, const char *tag, int64_t *ret_until_at, struct err *err)
-{
-    BUF_LOCAL struct buf sql = BUF_INIT;
-
-    *ret_until_at = INT64_MIN;
-    sql_put(&sql,
-            "SELECT g.paused_until FROM dq_limit g WHERE " SQL_PAUSED("g.") " AND g.name = ?"
-            " UNION ALL SELECT g.paused_until FROM dq_limit g WHERE " SQL_PAUSED("g.")
-            " AND g.pattern IS NOT NULL AND ?" SQL_LIKE_GLOB,
-            SQL_TEXT(tag), SQL_TEXT(tag));
-    return db_each(db, &sql, COLUMNS_ONE, take_pause, ret_until_at, err);
-}
-
 /* Appends the condition for tasks of a share that have been due for at least overdue_ms (is "<=";
  * negative: or will be due within that time), or have not (">"); false if the tag is paused. */
 static void put_share(struct buf *sql, const struct claim_ask *ask, unsigned share, const char *is,

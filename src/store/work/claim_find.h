@@ -53,7 +53,7 @@ struct claim_ask {
     /* limit_name: whether another tag is under it, too */
     bool (*under)(void *arg, const char *tag);
     void *under_arg;
-    bool locked;         /* set by claim_store.c: that row has been read, and is locked */
+    bool locked;         /* set by claim_store.c: that row is locked, and read */
     bool without_bodies; /* load no bodies */
     bool without_long;   /* leave tasks with long bodies for a later claim */
     int64_t row_us;      /* how long changing one of its rows takes, if that is long */
@@ -105,9 +105,6 @@ bool claim_find_expire(struct claim_expired *e, const struct claim_ask *ask,
  * `left`. Bodies are as claim_store_claim has them. */
 int claim_find_due(struct db *db, const struct claim_ask *ask, size_t limit,
                    struct task_array *found, struct claim_seen *ret, struct err *err)
-    __attribute__((warn_unused_result));
-/* The latest end of the pauses of a tag; INT64_MIN: it is not paused. */
-int claim_find_pause(struct db *db, const char *tag, int64_t *ret_until_at, struct err *err)
     __attribute__((warn_unused_result));
 /* Appends the running tasks that have this token. */
 int claim_find_running(struct db *db, const unsigned char token[TASK_TOKEN_SIZE],

@@ -12,8 +12,8 @@
 #include "store/db/columns.h"
 #include "store/db/db_put.h"
 #include "store/db/db_session.h"
-#include "store/row/limit_row.h"
 #include "store/row/sql.h"
+#include "store/work/claim_limit.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
@@ -97,115 +97,6 @@ static void move_won(const struct claim_owner *owner, const struct claim_ask *as
     won->lies |= found->lies;
 }
 
-/* Locks the row of the limit until the transaction ends, and adds it if there is none. careful:
- * does not wait for that lock. */
-static int lock_limit(struct db *db, const char *name, bool careful, struct err *err)
-{
-    BUF_LOCAL struct buf sql = BUF_INIT;
-    int rc = 0;
-
-    if (careful && db_skips_locked(db)) {
-        buf_str(&sql, "SELECT name FROM dq_limit WHERE name = ");
-        db_put_text(&sql, name);
-        buf_str(&sql, " FOR UPDATE NOWAIT");
-        rc = db_first(db, &sql, COLUMNS_ONE, NULL, NULL, err);
-        buf_reset(&sql);
-    }
-    buf_str(&sql, "INSERT INTO dq_limit (name) VALUES (");
-    db_put_text(&sql, name);
-    buf_str(&sql, ") ON DUPLICATE KEY UPDATE name = name");
-    if (rc >= 0)
-        rc = db_exec(db, &sql, NULL, err);
-    if (rc == ERR_LOCKED) {
-        db_session_beware(db);
-        err_prefix(err, LIMIT_LOCKED_TEXT);
-    }
-    return rc < 0 ? rc : 0;
-}
-
-/* What runs under a limit of several tags, or one whose breaker has opened: of these, those that
- * began when its rest was over. */
-struct running {
-    const struct claim_ask *ask;
-    uint64_t count, probes;
-};
-
-#define RUNNING_COLUMNS(X)                                                                         \
-    X(RUNNING_TAG, "tag")                                                                          \
-    X(RUNNING_TASKS, "COUNT(*)")                                                                   \
-    X(RUNNING_PROBES, "SUM(?)")
-enum { RUNNING_COLUMNS(COLUMNS_NAME) RUNNING_COUNT };
-
-static int take_running(const struct db_rows *r, void *arg, struct err *err)
-{
-    struct running *x = arg;
-
-    (void)err;
-    if (x->ask->under(x->ask->under_arg, db_string(r, RUNNING_TAG))) {
-        x->count += db_u64(r, RUNNING_TASKS);
-        x->probes += db_u64(r, RUNNING_PROBES);
-    }
-    return 0;
-}
-
-static void take_row(const struct db_rows *r, void *arg)
-{
-    limit_row_read(r, arg);
-}
-
-/* Reads the limit, with what runs under it. *ret_answer: whether and when tasks may start. */
-static int read_limit(struct db *db, const struct claim_ask *ask, struct limit_row *row,
-                      struct limit_answer *ret_answer, struct err *err)
-{
-    BUF_LOCAL struct buf sql = BUF_INIT, count = BUF_INIT;
-    struct running running = {.ask = ask};
-
-    buf_printf(&count,
-               "(SELECT COUNT(*) FROM dq_task FORCE INDEX (due) WHERE status = %d AND tag = ",
-               TASK_RUNNING);
-    db_put_text(&count, ask->tag);
-    buf_chr(&count, ')');
-    limit_row_put_select(&sql, ask->limit_name ? NULL : count.data);
-    buf_str(&sql, " WHERE g.name = ");
-    db_put_text(&sql, ask->limit_name ? ask->limit_name : ask->tag);
-    int rc = db_first(db, &sql, limit_row_columns, take_row, row, err);
-    if (!row->limit.running)
-        row->limit.running = ask->tag_limit.running;
-    if (rc >= 0 && (row->limit.breaker || (ask->limit_name && row->limit.running))) {
-        buf_reset(&sql);
-        BUF_LOCAL struct buf probes = BUF_INIT;
-        buf_reset(&count);
-        if (row->limit.breaker) /* which reads the rows, and not only the index */
-            sql_put(&probes, "COALESCE(execution_time >= ?, 0)",
-                    SQL_TIME(MIN(MAX(row->limit.held_until_at, 0), WHEN_AT_MAX)));
-        else
-            buf_chr(&probes, '0');
-        buf_printf(&count, "SELECT %s FROM dq_task FORCE INDEX (due) WHERE status = ? GROUP BY tag",
-                   COLUMNS_SELECT(RUNNING_COLUMNS));
-        sql_put(&sql, count.data, SQL_PART(probes.data), SQL_INT(TASK_RUNNING));
-        rc = db_each(db, &sql, RUNNING_COUNT, take_running, &running, err);
-        row->running = running.count;
-        row->limit.probed = running.probes > 0;
-    }
-    *ret_answer = limit_ask(&row->limit, row->running, row->now_at, ask->horizon_ms);
-    return rc < 0 ? rc : 0;
-}
-
-/* When to claim again: as many slots of a rate as the horizon has are reserved together. */
-static void see_limit(const struct claim_ask *ask, const struct limit_row *row,
-                      const struct limit_answer *a, struct claim_seen *saw)
-{
-    saw->held = a->why;
-    saw->limit_at = a->why == LIMIT_RATE
-                        ? MAX(a->again_at - ask->horizon_ms, row->now_at + ask->horizon_ms / 2)
-                        : a->again_at;
-    saw->guarded = row->is_strict;
-    saw->probing = row->limit.breaker > 0;
-    saw->set_back |= row->limit.rate.count &&
-                     rate_set_back(&row->limit.rate, row->limit.next_us, row->now_at * 1000);
-    saw->paced = row->limit.rate.count || row->limit.hours || row->limit.breaker;
-}
-
 /* The candidates, and which of them are ours. */
 struct claiming {
     struct db *db;
@@ -217,7 +108,6 @@ struct claiming {
     size_t held_count;
     size_t bytes;  /* of their bodies, see rows_take */
     uint64_t rows; /* ours */
-    size_t wanted; /* without the limit */
     struct limit_row limit;
     struct claim_seen saw;
 };
@@ -315,48 +205,6 @@ static int find_held(struct claiming *w, struct err *err)
     return read_back(w->db, w->owner, w->refs, w->found.count, w->held, &w->held_count, err);
 }
 
-/* Reserves a start for each candidate, in their order. */
-static int reserve(struct claiming *w, struct err *err)
-{
-    BUF_LOCAL struct buf sql = BUF_INIT;
-    struct limit *l = &w->limit.limit;
-    const size_t n = w->found.count;
-    MEM_LOCAL int64_t *starts = mem_alloc((n + 1) * sizeof *starts);
-
-    l->next_us = rate_take(&l->rate, l->next_us, w->limit.now_at * 1000, starts, n);
-    for (size_t i = 0; i < n; i++) {
-        w->found.items[i].start_at = (starts[i] + 999) / 1000;
-        w->found.items[i].late_us = rate_slot_us(&l->rate);
-    }
-    buf_str(&sql, "UPDATE dq_limit SET next_at = ");
-    limit_row_put_next(&sql, l->next_us);
-    struct limit_answer next =
-        limit_ask(l, w->limit.running + n, w->limit.now_at, w->ask->horizon_ms);
-    buf_printf(&sql, ", rate_full = %d WHERE name = ", next.why == LIMIT_RATE && w->wanted > n);
-    db_put_text(&sql, w->ask->limit_name ? w->ask->limit_name : w->ask->tag);
-    int rc = db_exec(w->db, &sql, NULL, err);
-    if (next.why == LIMIT_RATE)
-        see_limit(w->ask, &w->limit, &next, &w->saw);
-    return rc;
-}
-
-/* They are late from when the limit let them start. */
-static void count_lateness(struct claiming *w)
-{
-    struct limit l = w->limit.limit;
-    const bool full = l.rate_full;
-
-    l.rate = (struct rate){0}; /* it has given each a start */
-    l.rate_full = false;
-    int64_t since_at = limit_since(&l, w->limit.now_at);
-    for (size_t i = 0; i < w->found.count; i++) {
-        struct task *t = &w->found.items[i];
-        t->late_from_at =
-            MAX(t->late_from_at,
-                MAX(full || t->start_at > w->limit.now_at ? t->start_at : 0, since_at));
-    }
-}
-
 /* How a claim with a global limit, which is one transaction, deals with bad rows: not at all;
  * leaves out locked ones; claims only the first, to learn which one fails. */
 enum care { CARE_NONE, CARE_SIFT, CARE_ONE };
@@ -366,25 +214,21 @@ static int claim_limited(struct claiming *w, enum care care, struct rows_faults 
                          bool *ret_again, struct err *err)
 {
     struct rows_work work = {0, w, claiming_id, claim_part, NULL};
-    size_t limit = care == CARE_ONE && w->ask->limit ? 1 : w->ask->limit, n = 0, *at = NULL;
-    struct limit_answer answer;
+    const size_t wanted = care == CARE_ONE && w->ask->limit ? 1 : w->ask->limit;
+    size_t n = 0, *at = NULL;
+    uint64_t may = 0;
     bool locked = false, rows = true; /* rows: of dq_task, if a statement fails */
 
     int rc = db_begin(w->db, err);
     if (rc == 0) {
-        rc = lock_limit(w->db, w->ask->limit_name ? w->ask->limit_name : w->ask->tag,
-                        care != CARE_NONE, err);
+        rc = claim_limit_lock(w->db, w->ask, care != CARE_NONE, err);
         w->saw.held = rc == ERR_LOCKED ? LIMIT_LOCKED : LIMIT_OPEN;
     }
     locked = rc == 0;
     if (rc == 0)
-        rc = read_limit(w->db, w->ask, &w->limit, &answer, err);
-    if (rc == 0) {
-        see_limit(w->ask, &w->limit, &answer, &w->saw);
-        w->wanted = limit;
-        limit = (size_t)MIN(limit, answer.may);
-        rc = find_some(w, limit, faults, err);
-    }
+        rc = claim_limit_read(w->db, w->ask, &w->limit, &w->saw, &may, err);
+    if (rc == 0)
+        rc = find_some(w, (size_t)MIN(wanted, may), faults, err);
     work.count = n = w->found.count;
     at = mem_alloc((n + 1) * sizeof *at);
     for (size_t i = 0; i < n; i++)
@@ -394,14 +238,15 @@ static int claim_limited(struct claiming *w, enum care care, struct rows_faults 
     if (rc == 0 && n)
         rc = claim_part(w, at, n, err);
     if (rc == 0 && n && w->limit.limit.rate.count) {
-        rc = reserve(w, err);
+        rc = claim_limit_reserve(w->db, w->ask, &w->limit, &w->found, wanted > w->found.count,
+                                 &w->saw, err);
         rows = rc == 0;
     }
     if (rc == 0)
         rc = find_held(w, err);
     rc = db_end(w->db, rc, err);
     if (rc == 0 && n)
-        count_lateness(w);
+        claim_limit_count(&w->limit, &w->found);
     *ret_again = faults && locked && rows && rows_at_fault(w->db, rc) && w->found.count;
     if (*ret_again && care == CARE_ONE) {
         rows_faults_add(faults, w->refs[0].id, 0, err);
@@ -413,36 +258,22 @@ static int claim_limited(struct claiming *w, enum care care, struct rows_faults 
     return rc;
 }
 
-/* A limit by which nothing may start is not locked to find that out. */
-static int look_before(struct claiming *w, bool *ret_may, struct err *err)
+/* Of a tag that is under no limit, as far as is known. */
+static int claim_freely(struct claiming *w, struct rows_faults *faults, struct err *err)
 {
-    struct limit_answer answer;
-    int rc = read_limit(w->db, w->ask, &w->limit, &answer, err);
+    struct claim_seen limit;
+    uint64_t may;
+    int rc = find_some(w, w->ask->limit, faults, err);
 
+    if (rc == 0 && w->found.count)
+        rc = rows_run(w->db, &(struct rows_work){w->found.count, w, claiming_id, claim_part, NULL},
+                      false, faults, err);
     if (rc == 0)
-        see_limit(w->ask, &w->limit, &answer, &w->saw);
-    *ret_may = rc == 0 && answer.may > 0;
-    return rc;
-}
-
-/* Nor is a paused tag claimed in vain again and again. */
-static int see_pause(struct claiming *w, bool *ret_may, struct err *err)
-{
-    int64_t until_at;
-    int rc = claim_find_pause(w->db, w->ask->tag, &until_at, err);
-
-    *ret_may = rc == 0 && until_at == INT64_MIN;
-    if (rc == 0 && !*ret_may)
-        w->saw = (struct claim_seen){.held = LIMIT_PAUSED, .alone = true, .limit_at = until_at};
-    return rc;
-}
-
-static int see_guarded(struct claiming *w, struct err *err)
-{
-    struct limit_answer answer;
-    int rc = read_limit(w->db, w->ask, &w->limit, &answer, err);
-
-    w->saw.guarded = w->limit.is_strict;
+        rc = find_held(w, err);
+    if (rc == 0 && w->ask->unsure && !w->saw.found) {
+        rc = claim_limit_read(w->db, w->ask, &w->limit, &limit, &may, err);
+        w->saw.guarded = w->limit.is_strict;
+    }
     return rc;
 }
 
@@ -450,52 +281,33 @@ int claim_store_claim(struct db *db, const struct claim_owner *owner, const stru
                       struct task_array *won, struct claim_seen *ret, struct rows_faults *faults,
                       struct err *err)
 {
-    struct claim_ask locked = *ask;
-    struct claiming w = {.db = db, .owner = owner, .ask = ask};
+    struct claim_ask asked = *ask;
+    struct claiming w = {.db = db, .owner = owner, .ask = &asked};
     enum care care = db_session_wary(db) ? CARE_SIFT : CARE_NONE;
     size_t before = faults ? faults->count : 0;
-    bool limited = ask->guarded || ask->tag_limit.running, again = false, may = true;
+    uint64_t may = UINT64_MAX;
+    bool again = false;
     int rc = 0;
 
+    asked.locked = ask->guarded || ask->tag_limit.running;
     if (ask->doubtful)
-        rc = see_pause(&w, &may, err);
-    if (ask->doubtful && limited && may)
-        rc = look_before(&w, &may, err);
-    if (rc < 0 || !may) {
-        *ret = w.saw;
+        rc = claim_limit_look(db, ask, asked.locked, &w.saw, &may, err);
+    for (; rc == 0 && may; care++) {
+        w = (struct claiming){.db = db, .owner = owner, .ask = &asked};
+        rc = asked.locked ? claim_limited(&w, care, faults, &again, err)
+                          : claim_freely(&w, faults, err);
+        if (!again)
+            break;
         claiming_done(&w);
-        return rc;
-    }
-    if (limited) {
-        locked.locked = true;
-        claiming_done(&w);
-        w = (struct claiming){.db = db, .owner = owner, .ask = &locked};
-        for (;; care++) {
-            rc = claim_limited(&w, care, faults, &again, err);
-            if (!again)
-                break;
-            claiming_done(&w);
-            w = (struct claiming){.db = db, .owner = owner, .ask = &locked};
-            if (faults)
-                faults->count = before;
-        }
-    } else {
-        rc = find_some(&w, ask->limit, faults, err);
-        if (rc == 0 && w.found.count)
-            rc = rows_run(db, &(struct rows_work){w.found.count, &w, claiming_id, claim_part, NULL},
-                          false, faults, err);
-        if (rc == 0)
-            rc = find_held(&w, err);
-        if (rc == 0 && ask->unsure && !w.saw.found)
-            rc = see_guarded(&w, err);
+        faults->count = before;
+        rc = 0;
     }
     *ret = w.saw;
-    if (rc == 0) {
+    if (rc == 0)
         ret->lost =
             w.saw.found - w.saw.left - (size_t)w.rows - (faults ? faults->count - before : 0);
-        if (w.rows)
-            move_won(owner, ask, &w.found, w.held, w.held_count, won);
-    }
+    if (rc == 0 && w.rows)
+        move_won(owner, ask, &w.found, w.held, w.held_count, won);
     claiming_done(&w);
     return rc;
 }
