@@ -8,6 +8,11 @@
 #include <sys/param.h>
 #include "base/when.h"
 
+/* A claim takes two milliseconds, a forgotten transaction lasts. */
+#define LOCKED_MIN_US 5000
+#define LOCKED_MOST_US INT64_C(5000000)
+#define LOCKED_PART 5
+
 const struct retry_policy retry_default = {
     .step_ms = {5 * WHEN_SECOND, 30 * WHEN_SECOND, 60 * WHEN_SECOND, 10 * WHEN_MINUTE,
                 30 * WHEN_MINUTE, 1 * WHEN_HOUR, 6 * WHEN_HOUR, 24 * WHEN_HOUR, 48 * WHEN_HOUR},
@@ -44,4 +49,10 @@ int64_t retry_pause(int64_t pause, int64_t shortest, int64_t longest)
 {
     pause = pause ? 2 * pause : shortest;
     return MIN(pause, longest);
+}
+
+int64_t retry_pause_locked(int64_t pause_us, int64_t took_us)
+{
+    pause_us = retry_pause(pause_us, LOCKED_MIN_US, LOCKED_MOST_US);
+    return MIN(MAX(pause_us, LOCKED_PART * took_us), LOCKED_MOST_US);
 }

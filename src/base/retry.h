@@ -38,5 +38,8 @@ int64_t retry_apart_ms(const struct retry_policy *p, int64_t delay_ms);
 /* A pause between tries: the shortest one after 0, then twice as long each time, up to the longest.
  */
 int64_t retry_pause(int64_t pause, int64_t shortest, int64_t longest);
+/* The same of a row of dq_limit that another session has locked, in microseconds: some servers wait
+ * for the lock, so a pause is long beside what the try took. */
+int64_t retry_pause_locked(int64_t pause_us, int64_t took_us);
 
 #endif

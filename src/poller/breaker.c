@@ -16,11 +16,6 @@
 #include <sys/param.h>
 
 #define ERROR_MOST 150 /* bytes of it, in the reason */
-/* Until the next try, if another session has locked the limit: a claim takes two milliseconds, a
- * forgotten transaction lasts, and on some servers each try waits for it. */
-#define LOCKED_MIN_US 5000
-#define LOCKED_MOST_US INT64_C(5000000)
-#define LOCKED_PART 5
 
 void breaker_init(struct breakers *b, const struct context *ctx, const struct minute *minute,
                   const struct tag_set *tags)
@@ -65,7 +60,7 @@ void breaker_ended(struct breakers *b, const struct tag_state *t, const struct s
         return;
     const struct handlers *h = tags_table(b->tags)->handlers;
     const struct handler *own = tags_handler(b->tags, t);
-    const char *limit = handlers_limit(h, t->name);
+    const char *limit = tags_limit(t);
     const struct handler_breaker *when = handlers_breaker(h, own, limit);
     if (!when && !t->probing)
         return;
@@ -225,7 +220,7 @@ static int judge_item(struct breakers *b, const struct minute_answer *a, size_t 
 int breaker_run(struct breakers *b, bool *ret_closed, struct err *err)
 {
     struct minute_answer a = {0};
-    int64_t within_ms = 0, sent_us = when_steady_us(), now_us;
+    int64_t within_ms = 0, sent_us = when_steady_us();
     int rc = 0;
 
     for (size_t i = b->count; rc == 0 && i-- > 0;) {
@@ -245,10 +240,8 @@ int breaker_run(struct breakers *b, bool *ret_closed, struct err *err)
         b->locked_us = 0;
         return rc;
     }
-    now_us = when_steady_us();
-    b->locked_us = retry_pause(b->locked_us, LOCKED_MIN_US, LOCKED_MOST_US);
-    b->not_before_us =
-        now_us + MIN(MAX(b->locked_us, LOCKED_PART * (now_us - sent_us)), LOCKED_MOST_US);
+    b->locked_us = retry_pause_locked(b->locked_us, when_steady_us() - sent_us);
+    b->not_before_us = when_steady_us() + b->locked_us;
     return 0; /* other duties do not wait for that */
 }
 

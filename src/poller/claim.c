@@ -163,8 +163,7 @@ static int claim_failed(struct claims *claims, struct tag_state *t, int rc,
 static int64_t limit_at(struct claims *claims, struct tag_state *t, const struct claim_seen *saw,
                         size_t won)
 {
-    const struct handler *h = tags_handler(claims->tags, t);
-    const char *name = h->limit ? h->limit : t->name;
+    const char *name = tags_limit(t);
     const unsigned shares = registry_shares(claims->registry);
     int64_t now_us = when_steady_us();
 

@@ -33,7 +33,8 @@ void duty_init(struct duties *d, const struct look_settings *look, struct handle
     minute_init(&d->minute, ctx);
     metrics_init(&d->metrics, ctx, &d->minute, &d->served);
     breaker_init(&d->breakers, ctx, &d->minute, &d->tags);
-    settle_init(&d->results, ctx, &d->minute, &d->breakers);
+    d->holds = (struct holds){.ctx = ctx};
+    settle_init(&d->results, ctx, &d->minute, &d->breakers, &d->holds);
     flight_init(&d->flight, ctx, &d->look, &d->results, &d->minute);
     d->handover = (struct handover){ctx, &d->flight};
     follow_init(&d->follow, ctx, &d->flight);
@@ -57,6 +58,7 @@ void duty_free(struct duties *d)
     follow_free(&d->follow);
     flight_free(&d->flight);
     settle_free(&d->results);
+    hold_free(&d->holds);
     breaker_free(&d->breakers);
     minute_free(&d->minute);
     upkeep_free(&d->upkeep);
@@ -80,10 +82,8 @@ static int64_t settle_when(const struct duties *d)
 static int settle(struct duties *d, struct err *err)
 {
     bool back = false;
-    int rc = settle_flush_holds(&d->results, err);
+    int rc = settle_flush(&d->results, &back, err);
 
-    if (rc == 0)
-        rc = settle_flush(&d->results, &back, err);
     if (rc < 0)
         return rc;
     look_settled(&d->look, back, flight_count(&d->flight) == 0);
@@ -128,9 +128,9 @@ static int schedule(struct duties *d, struct err *err)
 
 /* In the order of their urgency: leases keep what we have, even if the connection breaks at every
  * result; results free tasks and slots, and only then new work is taken. FOLLOW must be before
- * SETTLE (follow.h), and so must BREAKER, or another task would try. Of d: the name, when it wants
- * to run (NEVER_US: not at all), what it does, and its purpose. Nothing waits until RETENTION
- * deletes a row. */
+ * SETTLE (follow.h), and so must BREAKER, or another task would try, and HOLD, for which results
+ * wait. Of d: the name, when it wants to run (NEVER_US: not at all), what it does, and its purpose.
+ * Nothing waits until RETENTION deletes a row. */
 /* clang-format off */
 #define DUTIES(X)                                                                                \
     X(RECOVER, "recover", claim_recover_next(&d->claims),                                        \
@@ -138,6 +138,7 @@ static int schedule(struct duties *d, struct err *err)
     X(RENEW, "renew", lease_renew_next(&d->leases), lease_renew(&d->leases, err), PROMISE)       \
     X(FOLLOW, "follow", follow_next(&d->follow), follow_run(&d->follow, err), RECORD)            \
     X(BREAKER, "breaker", breaker_next(&d->breakers), judge(d, err), RECORD)                     \
+    X(HOLD, "hold", hold_next(&d->holds), hold_flush(&d->holds, err), PROMISE)                   \
     X(SETTLE, "settle", settle_when(d), settle(d, err), PROMISE)                                 \
     X(LOAD, "load", handover_next(&d->handover), handover_load(&d->handover, err), PROMISE)      \
     X(BEAT, "beat", registry_next(&d->registry), beat(d, err), PROMISE)                          \

@@ -16,6 +16,7 @@
 #include "poller/flight.h"
 #include "poller/follow.h"
 #include "poller/handover.h"
+#include "poller/hold.h"
 #include "poller/lease.h"
 #include "poller/look.h"
 #include "poller/metrics.h"
@@ -40,6 +41,7 @@ struct duties {
     struct tag_set tags;
     struct minute minute;
     struct breakers breakers;
+    struct holds holds;
     struct metrics metrics;
     struct settle_results results;
     struct flight flight;

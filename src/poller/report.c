@@ -89,9 +89,7 @@ static void on_result(const struct context *ctx, struct flight *f, struct flight
         const char *why = e->error ? strstr(e->error, ": ") : NULL;
         flight_settle_task(f, j, t, &s);
         if (e->hold_ms > 0)
-            settle_queue_hold(f->results,
-                              flight_handler(j)->limit ? flight_handler(j)->limit : j->tag->name,
-                              e->hold_ms, why ? why + 2 : NULL);
+            hold_queue(f->results->holds, tags_limit(j->tag), e->hold_ms, why ? why + 2 : NULL);
         j->blamed |= by_process;
         log_ended(j, t, &s);
     }

@@ -13,7 +13,6 @@
 #include "poller/care.h"
 #include "poller/trouble.h"
 #include "store/fleet/attempt_store.h"
-#include "store/fleet/limit_store.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
@@ -33,18 +32,15 @@
  * time: most locks are short, and a long one must not cost a statement every few milliseconds. */
 #define HOLD_MIN_US INT64_C(50000)
 #define HOLD_MOST_US INT64_C(5000000)
-/* The same of a limit, whose row each claim under it locks for two milliseconds. Some servers wait
- * a second for a lock: each try is followed by a pause twice as long. */
-#define LIMIT_MIN_US 5000
-#define LIMIT_MOST_US INT64_C(2000000)
 #define HELD_MIN_US INT64_C(1000000)
 /* A result that could not be recorded for this many leases is no longer waited for. */
 #define RESULT_LEASES 10
 
 void settle_init(struct settle_results *q, const struct context *ctx, struct minute *minute,
-                 struct breakers *breakers)
+                 struct breakers *breakers, struct holds *holds)
 {
-    *q = (struct settle_results){.ctx = ctx, .minute = minute, .breakers = breakers};
+    *q =
+        (struct settle_results){.ctx = ctx, .minute = minute, .breakers = breakers, .holds = holds};
 }
 
 static bool needs_attempt(const struct settle_results *q, const struct settlement *s)
@@ -70,7 +66,6 @@ void settle_queue(struct settle_results *q, const struct settlement *s, struct t
     r->tried_us = r->hold_us = 0;
     r->again_us = q->held_until_us > r->queued_us && needs_attempt(q, s) ? q->held_until_us : 0;
     r->said = false;
-    r->held = NULL;
 }
 
 void settle_queue_output(struct settle_results *q, const struct claim_ref *ref, const void *output,
@@ -85,75 +80,6 @@ void settle_queue_output(struct settle_results *q, const struct claim_ref *ref, 
 bool settle_has_outputs(const struct settle_results *q)
 {
     return q->output_count > 0;
-}
-
-void settle_queue_hold(struct settle_results *q, const char *limit, int64_t for_ms,
-                       const char *reason)
-{
-    struct settle_hold *h = NULL;
-
-    for (size_t i = 0; i < q->hold_count; i++)
-        if (strcmp(q->holds[i].limit, limit) == 0)
-            h = &q->holds[i];
-    if (!h) {
-        MEM_ROOM(q->holds, q->hold_count, q->hold_cap);
-        h = &q->holds[q->hold_count++];
-        *h = (struct settle_hold){.limit = mem_strdup(limit)};
-    }
-    h->for_ms = MAX(h->for_ms, for_ms);
-    free(h->reason);
-    h->reason = mem_strdup(reason);
-    q->items[q->count - 1].held = h->limit;
-}
-
-/* Its row is locked: other limits and results do not wait for it, nor do for more than a lease
- * those that asked for it. */
-static void put_off_hold(struct settle_results *q, struct settle_hold *h, int64_t sent_us)
-{
-    const int64_t now_us = when_steady_us();
-
-    h->locked_us = retry_pause(h->locked_us, LIMIT_MIN_US, LIMIT_MOST_US);
-    h->again_us = now_us + MAX(h->locked_us, MIN(2 * (now_us - sent_us), LIMIT_MOST_US));
-    for (struct settle_item *r = q->items; r < q->items + q->count; r++)
-        if (r->held == h->limit && now_us - r->queued_us > context_lease_us(q->ctx))
-            r->held = NULL;
-}
-
-static void drop_hold(struct settle_results *q, size_t i)
-{
-    for (size_t k = 0; k < q->count; k++)
-        if (q->items[k].held == q->holds[i].limit)
-            q->items[k].held = NULL;
-    free(q->holds[i].limit);
-    free(q->holds[i].reason);
-    q->holds[i] = q->holds[--q->hold_count];
-}
-
-int settle_flush_holds(struct settle_results *q, struct err *err)
-{
-    for (size_t i = q->hold_count; i-- > 0;) {
-        struct settle_hold *h = &q->holds[i];
-        char text[WHEN_TEXT_SIZE];
-
-        const int64_t sent_us = when_steady_us();
-        if (sent_us < h->again_us)
-            continue;
-        int rc = limit_store_hold(q->ctx->db, h->limit, h->for_ms, h->reason, err);
-        if (rc == ERR_LOCKED) {
-            put_off_hold(q, h, sent_us);
-            continue;
-        }
-        if (rc == ERR_TRANSIENT || (rc < 0 && !db_connected(q->ctx->db)))
-            return rc;
-        log_fold(when_steady_us(), rc < 0 ? LOG_WARN : LOG_NOTE,
-                 rc < 0 ? "cannot hold a limit as a handler asked"
-                        : "a handler asked to hold its limit",
-                 h->limit, rc < 0 ? err->text : h->reason, "limit=%s for=%s error=%s",
-                 log_quote(h->limit), when_format_duration(text, h->for_ms),
-                 log_quote(rc < 0 ? err->text : h->reason));
-        drop_hold(q, i);
-    }
-    return 0;
 }
 
 int settle_flush_outputs(struct settle_results *q, struct err *err)
@@ -180,11 +106,21 @@ static void item_done(struct settle_item *r)
     r->tag->look.unrecorded--;
 }
 
+/* The hold of its limit is recorded before it, so that the task is not started meanwhile: until a
+ * lease has passed. */
+static bool is_held(const struct settle_results *q, const struct settle_item *r, int64_t now_us)
+{
+    return q->holds->count && task_transition(r->s.event)->to == TASK_PENDING &&
+           now_us - r->queued_us <= context_lease_us(q->ctx) &&
+           hold_has(q->holds, tags_limit(r->tag));
+}
+
 /* The first that is not kept back, and how many these are; the earliest time of one that is. Those
  * that wait for a hold are tried when it is recorded. */
 static size_t waiting(const struct settle_results *q, const struct settle_item **ret_first,
                       int64_t *ret_again_us)
 {
+    const int64_t now_us = when_steady_us();
     size_t n = 0;
 
     *ret_first = NULL;
@@ -192,7 +128,7 @@ static size_t waiting(const struct settle_results *q, const struct settle_item *
     for (size_t i = 0; i < q->count; i++) {
         const struct settle_item *r = &q->items[i];
 
-        if (r->held)
+        if (is_held(q, r, now_us))
             continue;
         if (!r->again_us && n++ == 0)
             *ret_first = r;
@@ -202,7 +138,7 @@ static size_t waiting(const struct settle_results *q, const struct settle_item *
     return n;
 }
 
-static int64_t next_result(const struct settle_results *q, const struct settle_load *load)
+int64_t settle_next(const struct settle_results *q, const struct settle_load *load)
 {
     const struct settle_item *first;
     int64_t again_us, at;
@@ -225,15 +161,6 @@ static int64_t next_result(const struct settle_results *q, const struct settle_l
             at = first->queued_us + WAIT_QUEUE_US;
     }
     return MIN(at, again_us);
-}
-
-int64_t settle_next(const struct settle_results *q, const struct settle_load *load)
-{
-    int64_t at = next_result(q, load);
-
-    for (size_t i = 0; i < q->hold_count; i++)
-        at = MIN(at, q->holds[i].again_us);
-    return at;
 }
 
 static void count(struct settle_results *q, const struct settle_item *r, bool applied)
@@ -317,8 +244,9 @@ static size_t choose(struct settle_results *q, size_t at[SETTLE_MOST], bool *ret
             const struct settle_item *r = &q->items[i];
             const struct look_tag *t = &r->tag->look;
 
-            if (!r->held && (kept ? r->again_us && r->again_us <= now_us : !r->again_us) &&
-                look_tag_is_dear(t) == dear && (!dear || n == 0 || r->tag == q->items[at[0]].tag) &&
+            if ((kept ? r->again_us && r->again_us <= now_us : !r->again_us) &&
+                !is_held(q, r, now_us) && look_tag_is_dear(t) == dear &&
+                (!dear || n == 0 || r->tag == q->items[at[0]].tag) &&
                 rows_take(&bytes, rows_weight(r->s.body_size, look_tag_row_us(t))))
                 at[n++] = i;
         }
@@ -447,8 +375,11 @@ void settle_overtaken(struct settle_results *q, const struct task_array *tasks)
 
 bool settle_stuck(const struct settle_results *q, int64_t since_us)
 {
+    const int64_t now_us = when_steady_us();
+
     for (size_t i = 0; i < q->count; i++)
-        if (!(q->items[i].again_us || q->items[i].held) || q->items[i].queued_us > since_us)
+        if (q->items[i].queued_us > since_us ||
+            !(q->items[i].again_us || is_held(q, &q->items[i], now_us)))
             return false;
     return q->count > 0;
 }
@@ -532,11 +463,7 @@ void settle_free(struct settle_results *q)
     for (size_t i = 0; i < q->output_count; i++)
         free(q->outputs[i].output);
     free(q->outputs);
-    while (q->hold_count)
-        drop_hold(q, 0);
-    free(q->holds);
     q->items = NULL;
     q->outputs = NULL;
-    q->holds = NULL;
     q->count = q->cap = q->output_count = q->output_cap = 0;
 }

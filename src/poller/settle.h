@@ -6,6 +6,7 @@
 
 #include "poller/breaker.h"
 #include "poller/context.h"
+#include "poller/hold.h"
 #include "poller/minute.h"
 #include "poller/tags.h"
 #include "store/row/rows.h"
@@ -25,7 +26,6 @@ struct settle_item {
     int64_t again_us;  /* it could not be recorded, and is tried again then; 0: not tried yet */
     int64_t hold_us;   /* how long it was kept back last */
     bool said;         /* that was logged */
-    const char *held;  /* the limit whose hold is to be recorded before it; NULL: none */
 };
 
 /* The output of an attempt that another session has ended. */
@@ -35,31 +35,22 @@ struct settle_output {
     size_t size;
 };
 
-/* A limit that a handler asked to hold. */
-struct settle_hold { /* at most one of a limit */
-    char *limit, *reason;
-    int64_t for_ms;
-    int64_t again_us;  /* its row was locked: it is tried again then */
-    int64_t locked_us; /* for how long it was left alone last because of that */
-};
-
 struct settle_results {
     const struct context *ctx;
     struct minute *minute;
     struct breakers *breakers;
+    struct holds *holds; /* of their limits */
     struct settle_item *items;
     size_t count, cap;
     /* while dq_attempt is locked as a table: results that need it are tried again then, together */
     int64_t held_until_us, held_us;
     struct settle_output *outputs;
     size_t output_count, output_cap;
-    struct settle_hold *holds;
-    size_t hold_count, hold_cap;
     bool dear_first; /* of what takes long to record */
 };
 
 void settle_init(struct settle_results *q, const struct context *ctx, struct minute *minute,
-                 struct breakers *breakers);
+                 struct breakers *breakers, struct holds *holds);
 void settle_free(struct settle_results *q);
 
 /* Queues a result; copies error and output. leased_us: when the claim or the last renewal of
@@ -71,14 +62,6 @@ void settle_queue(struct settle_results *q, const struct settlement *s, struct t
  * which is logged. */
 void settle_queue_output(struct settle_results *q, const struct claim_ref *ref, const void *output,
                          size_t size);
-/* Queues the hold of a limit, for which the result asked that was queued last; copies the texts. It
- * is recorded before that result, so that the task is not started meanwhile. */
-void settle_queue_hold(struct settle_results *q, const char *limit, int64_t for_ms,
-                       const char *reason);
-/* Records holds. Asks the database if there are some. One that the server refuses is dropped, which
- * is logged; of a limit whose row is locked it stays queued, as do the results that asked for it.
- * 0, or a negative code with err if the connection broke. */
-int settle_flush_holds(struct settle_results *q, struct err *err);
 /* Whether there are such outputs. */
 bool settle_has_outputs(const struct settle_results *q);
 /* Results that are not recorded yet. */

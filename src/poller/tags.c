@@ -65,6 +65,13 @@ const struct handler *tags_handler(const struct tag_set *set, const struct tag_s
     return t->handler >= 0 ? &set->table->handlers->items[t->handler] : NULL;
 }
 
+const char *tags_limit(const struct tag_state *t)
+{
+    const struct handler *h = tags_handler(t->set, t);
+
+    return h && h->limit ? h->limit : t->name;
+}
+
 struct tag_state *tags_of(struct look_tag *t)
 {
     return (struct tag_state *)t;
@@ -79,9 +86,8 @@ static void register_tag(struct tag_set *set, struct tag_state *t)
     t->look.batch = (uint32_t)h->batch;
     t->look.max_running = (uint32_t)h->max_running;
     t->look.weight = (uint32_t)h->weight;
-    t->look.limit = h->limit ? text_hash((uint64_t)h->global_max_running, h->limit,
-                                         strlen(h->limit))
-                             : 0;
+    t->look.limit =
+        h->limit ? text_hash((uint64_t)h->global_max_running, h->limit, strlen(h->limit)) : 0;
     look_add_tag(set->look, &t->look);
 }
 

@@ -66,6 +66,8 @@ void tags_set_handlers(struct tag_set *set, struct handlers *handlers);
 struct handlers_table *tags_table(const struct tag_set *set);
 /* NULL: none here. */
 const struct handler *tags_handler(const struct tag_set *set, const struct tag_state *t);
+/* The name of the limit that it is under, of its current handler. */
+const char *tags_limit(const struct tag_state *t);
 
 /* The tag of that name, created if it is new; never NULL. Valid until the next tags_take_all, while
  * it has jobs or results also after that. */

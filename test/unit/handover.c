@@ -20,6 +20,7 @@ static struct conf conf = {
 static struct context ctx = {.conf = &conf};
 static struct minute minute;
 static struct settle_results results;
+static struct holds holds;
 static struct look looks;
 static struct flight flight;
 static char name[] = "t";
@@ -35,7 +36,7 @@ static int begin(void **state)
     handlers->items = mem_zero(1, sizeof *handlers->items);
     handlers->count = 1;
     minute_init(&minute, &ctx);
-    settle_init(&results, &ctx, &minute, NULL);
+    settle_init(&results, &ctx, &minute, NULL, &holds);
     flight_init(&flight, &ctx, &looks, &results, &minute);
     flight.most = 10;
     tags = (struct tag_set){.look = &looks};

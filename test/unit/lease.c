@@ -21,6 +21,7 @@ static struct conf conf = {
 static struct context ctx = {.conf = &conf};
 static struct minute minute;
 static struct settle_results results;
+static struct holds holds;
 static struct look look;
 static struct flight flight;
 static struct follow follow;
@@ -34,7 +35,7 @@ static int begin(void **state)
 
     tag = (struct tag_state){.name = name, .handler = -1};
     minute_init(&minute, &ctx);
-    settle_init(&results, &ctx, &minute, NULL);
+    settle_init(&results, &ctx, &minute, NULL, &holds);
     flight_init(&flight, &ctx, &look, &results, &minute);
     follow_init(&follow, &ctx, &flight);
     lease_init(&leases, &ctx, &flight, &results, &follow);

@@ -119,6 +119,15 @@ static void pauses_double_up_to_the_longest(void **state)
     assert_int_equal(retry_pause(0, 5, 3), 3);
 }
 
+static void pauses_for_a_lock_are_long_beside_the_tries(void **state)
+{
+    (void)state;
+    assert_int_equal(retry_pause_locked(0, 0), 5000);
+    assert_int_equal(retry_pause_locked(5000, 100), 10000);
+    assert_int_equal(retry_pause_locked(5000, 20000), 100000);
+    assert_int_equal(retry_pause_locked(5000, 2000000), 5000000);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -128,6 +137,7 @@ int main(void)
         cmocka_unit_test(jitter_spreads_over_its_whole_share_and_no_further),
         cmocka_unit_test(failures_settled_together_are_up_to_a_tenth_apart),
         cmocka_unit_test(pauses_double_up_to_the_longest),
+        cmocka_unit_test(pauses_for_a_lock_are_long_beside_the_tries),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

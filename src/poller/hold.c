@@ -1,0 +1,95 @@
+/*
+ * hold.c - see hold.h. Invariant: a hold leaves the queue only when the store has reported what
+ * became of it; those of other limits do not wait for one whose row is locked.
+ */
+#include "poller/hold.h"
+
+#include "base/log.h"
+#include "base/log_fold.h"
+#include "base/mem.h"
+#include "base/retry.h"
+#include "base/when.h"
+#include "store/fleet/limit_store.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <sys/param.h>
+
+static struct hold *find(const struct holds *h, const char *limit)
+{
+    for (size_t i = 0; i < h->count; i++)
+        if (strcmp(h->items[i].limit, limit) == 0)
+            return &h->items[i];
+    return NULL;
+}
+
+void hold_queue(struct holds *h, const char *limit, int64_t for_ms, const char *reason)
+{
+    struct hold *x = find(h, limit);
+
+    if (!x) {
+        MEM_ROOM(h->items, h->count, h->cap);
+        x = &h->items[h->count++];
+        *x = (struct hold){.limit = mem_strdup(limit)};
+    }
+    x->for_ms = MAX(x->for_ms, for_ms);
+    free(x->reason);
+    x->reason = mem_strdup(reason);
+}
+
+bool hold_has(const struct holds *h, const char *limit)
+{
+    return find(h, limit);
+}
+
+static void drop(struct holds *h, size_t i)
+{
+    free(h->items[i].limit);
+    free(h->items[i].reason);
+    h->items[i] = h->items[--h->count];
+}
+
+int64_t hold_next(const struct holds *h)
+{
+    int64_t next_us = NEVER_US;
+
+    for (size_t i = 0; i < h->count; i++)
+        next_us = MIN(next_us, h->items[i].again_us);
+    return next_us;
+}
+
+int hold_flush(struct holds *h, struct err *err)
+{
+    for (size_t i = h->count; i-- > 0;) {
+        struct hold *x = &h->items[i];
+        const int64_t sent_us = when_steady_us();
+        char text[WHEN_TEXT_SIZE];
+
+        if (sent_us < x->again_us)
+            continue;
+        int rc = limit_store_hold(h->ctx->db, x->limit, x->for_ms, x->reason, err);
+        if (rc == ERR_LOCKED) {
+            x->locked_us = retry_pause_locked(x->locked_us, when_steady_us() - sent_us);
+            x->again_us = when_steady_us() + x->locked_us;
+            continue;
+        }
+        if (rc == ERR_TRANSIENT || (rc < 0 && !db_connected(h->ctx->db)))
+            return rc;
+        log_fold(when_steady_us(), rc < 0 ? LOG_WARN : LOG_NOTE,
+                 rc < 0 ? "cannot hold a limit as a handler asked"
+                        : "a handler asked to hold its limit",
+                 x->limit, rc < 0 ? err->text : x->reason, "limit=%s for=%s error=%s",
+                 log_quote(x->limit), when_format_duration(text, x->for_ms),
+                 log_quote(rc < 0 ? err->text : x->reason));
+        drop(h, i);
+    }
+    return 0;
+}
+
+void hold_free(struct holds *h)
+{
+    while (h->count)
+        drop(h, 0);
+    free(h->items);
+    h->items = NULL;
+}
