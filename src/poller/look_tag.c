@@ -284,7 +284,7 @@ void look_tag_lift(struct look_tag *const *tags, size_t count, bool timed)
 bool look_tag_starts_soon(const struct look_tag *t, int64_t now_us)
 {
     return t->batch > 1 && t->hold.because == LIMIT_RATE && t->levels &&
-           t->hold.starts_us <= now_us + LIMIT_PASS_MS * INT64_C(1000);
+           t->hold.until_us <= now_us + LIMIT_PASS_MS * INT64_C(1000);
 }
 
 void look_tag_hold(struct look_tag *const *tags, size_t count, struct look_tag *t,
@@ -299,7 +299,6 @@ void look_tag_hold(struct look_tag *const *tags, size_t count, struct look_tag *
         tags[i]->hold.because = t->hold.because;
         tags[i]->hold.until_us = MAX(tags[i]->hold.until_us, until_us);
     }
-    t->hold.starts_us = reached_us;
     /* whoever got some comes after the other tags of its limit */
     t->hold.until_us = until_us + (won ? LIMIT_TURN_US : 0);
 }

@@ -21,7 +21,6 @@
 struct look_hold {
     int64_t until_us;       /* no claim before */
     enum limit_why because; /* LIMIT_OPEN: for none of these reasons */
-    int64_t starts_us;      /* LIMIT_RATE: when the next task may start */
     int64_t locked_us;      /* LIMIT_LOCKED: twice as long each time */
     bool alone;             /* the tag itself is paused, not its limit with other tags */
     uint32_t vain;          /* claims in a row that brought nothing */
