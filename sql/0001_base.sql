@@ -129,6 +129,7 @@ CREATE TABLE IF NOT EXISTS dq_minute (
   failed int unsigned NOT NULL COMMENT 'tasks that failed for good',
   retried int unsigned NOT NULL COMMENT 'attempts that failed, whose task runs again',
   excused int unsigned NOT NULL DEFAULT 0 COMMENT 'of failed and retried: by a permanent error, or because their dqd died; no breaker counts them',
+  failures int unsigned NOT NULL DEFAULT 0 COMMENT 'the others of failed and retried, those that ended with one process as one: what a breaker counts',
   expired int unsigned NOT NULL COMMENT 'tasks that were cancelled because they expired',
   ended int unsigned NOT NULL COMMENT 'attempts that began and ended',
   run_sum bigint unsigned NOT NULL COMMENT 'ms from start to end of these, together',

@@ -47,6 +47,7 @@ void counts_add(struct counts *to, const struct counts *c)
     to->failed += c->failed;
     to->retried += c->retried;
     to->excused += c->excused;
+    to->failures += c->failures;
     to->expired += c->expired;
     to->ended += c->ended;
     to->run_sum_ms += c->run_sum_ms;

@@ -19,14 +19,14 @@
 extern const uint64_t counts_bounds_ms[COUNTS_STEP_COUNT];
 
 struct counts {
-    uint64_t started; /* attempts that began */
-    uint64_t done;    /* tasks that became done */
-    uint64_t failed;  /* tasks that failed for good */
-    uint64_t retried; /* attempts that failed, whose task runs again */
-    uint64_t excused; /* of failed and retried: by a permanent error, the end of their dqd, or that
-                         of a process with another task, which counts for all of them */
-    uint64_t expired; /* tasks that were cancelled because they expired */
-    uint64_t ended;   /* attempts that began and ended */
+    uint64_t started;  /* attempts that began */
+    uint64_t done;     /* tasks that became done */
+    uint64_t failed;   /* tasks that failed for good */
+    uint64_t retried;  /* attempts that failed, whose task runs again */
+    uint64_t excused;  /* of failed and retried: by a permanent error, or because their dqd died */
+    uint64_t failures; /* the others of these, those that ended with one process as one */
+    uint64_t expired;  /* tasks that were cancelled because they expired */
+    uint64_t ended;    /* attempts that began and ended */
     uint64_t run_sum_ms, run_max_ms;
     uint64_t late_sum_ms, late_max_ms;
     /* attempts by lateness and by run time, each counted once */

@@ -56,7 +56,8 @@ void breaker_ended(struct breakers *b, const struct tag_state *t, const struct s
     bool done = x->to == TASK_DONE;
 
     /* what does not count as an attempt was given back, or snoozed */
-    if ((done && !t->probing) || t->handler < 0 || x->attempt_change < 0 || s->excused)
+    if ((done && !t->probing) || t->handler < 0 || x->attempt_change < 0 ||
+        s->fault != FAULT_COUNTS)
         return;
     const struct handlers *h = tags_table(b->tags)->handlers;
     const struct handler *own = tags_handler(b->tags, t);
@@ -117,16 +118,11 @@ static int conclude(struct breakers *b, const struct breaker_watch *w, bool *ret
     return MIN(rc, 0);
 }
 
-/* Of the tasks that ended with one process, dq_minute excuses all but one. They are at most a batch
- * for each failure, and run again, as permanent failures do not; without retries, the two cannot be
- * told apart. */
-void breaker_add(struct breaker_sum *sum, const struct counts *c, const struct handler *h)
+void breaker_add(struct breaker_sum *sum, const struct counts *c)
 {
-    const uint64_t failures = c->failed + c->retried - c->excused;
-    const uint64_t likely = c->retried + (h->retry.steps ? 0 : c->failed);
-    const uint64_t failed = MAX(failures, MIN(failures * (uint64_t)h->batch, likely));
+    const uint64_t failed = c->failed + c->retried - c->excused;
 
-    sum->failures += failures;
+    sum->failures += c->failures;
     sum->failed += failed;
     sum->ended += failed + c->done;
 }
@@ -141,17 +137,15 @@ static struct breaker_sum sum_since(const struct breakers *b, const struct minut
                                     const struct breaker_watch *w, int64_t since_at)
 {
     const struct handlers *h = tags_table(b->tags)->handlers;
-    const struct handler other = {.batch = 1}; /* only other hosts serve the tag */
     struct breaker_sum sum = {0};
 
     since_at = MAX(since_at, (a->now_at - w->when.within_ms) / WHEN_MINUTE * WHEN_MINUTE);
     for (size_t i = 0; i < a->count; i++) {
         const struct minute_row *row = &a->rows[i];
-        const int own = handlers_match(h, row->tag);
 
         if (row->at >= since_at && row->at <= a->now_at &&
             !strcmp(handlers_limit(h, row->tag), w->limit))
-            breaker_add(&sum, &row->counts, own >= 0 ? &h->items[own] : &other);
+            breaker_add(&sum, &row->counts);
     }
     return sum;
 }

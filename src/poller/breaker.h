@@ -37,8 +37,8 @@ struct breakers {
     int64_t locked_us;     /* for how long it was left alone last because of that */
 };
 
-/* What a handler's tasks did in a minute. Pure. */
-void breaker_add(struct breaker_sum *sum, const struct counts *c, const struct handler *h);
+/* What the tasks of a tag did in a minute. Pure. */
+void breaker_add(struct breaker_sum *sum, const struct counts *c);
 bool breaker_too_many(const struct breaker_sum *sum, const struct handler_breaker *when);
 
 void breaker_init(struct breakers *b, const struct context *ctx, const struct minute *minute,

@@ -60,7 +60,7 @@ struct flight_job {
     int64_t start_us;    /* 0: not yet */
     pid_t pid;
     bool killed; /* a kill was sent */
-    bool blamed; /* one of its tasks has failed with the process: the others are excused */
+    bool blamed; /* one of its tasks has failed with the process, and counts for the others */
 };
 
 /* Oldest first. */

@@ -151,17 +151,18 @@ static void add(struct minute *m, const char *tag, const struct counts *c)
     changed(m, t);
 }
 
-void minute_ended(struct minute *m, const char *tag, enum task_event event, bool excused,
-                  int64_t took_ms)
+void minute_ended(struct minute *m, const char *tag, enum task_event event,
+                  enum settlement_fault fault, int64_t took_ms)
 {
     const struct task_transition *x = task_transition(event);
     struct counts c = {.done = x->to == TASK_DONE,
                        .failed = x->to == TASK_FAILED,
                        .retried = x->to == TASK_PENDING && x->attempt_change == 0,
-                       .excused = excused};
+                       .excused = fault == FAULT_EXCUSED};
 
     if (x->unstarted)
         return;
+    c.failures = fault == FAULT_COUNTS ? c.failed + c.retried : 0;
     if (took_ms >= 0)
         counts_end(&c, took_ms);
     add(m, tag, &c);

@@ -9,6 +9,7 @@
 #include "base/task.h"
 #include "poller/context.h"
 #include "store/fleet/minute_store.h"
+#include "store/row/settlement.h"
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -41,10 +42,10 @@ void minute_free(struct minute *m);
 
 /* An attempt began, late_ms after it was due. */
 void minute_started(struct minute *m, const char *tag, int64_t late_ms);
-/* An attempt ended, and the database has recorded it. excused: see struct settlement. took_ms: from
- * its start; negative: not known. An attempt that never started does not count. */
-void minute_ended(struct minute *m, const char *tag, enum task_event event, bool excused,
-                  int64_t took_ms);
+/* An attempt ended, and the database has recorded it. took_ms: from its start; negative: not known.
+ * An attempt that never started does not count. */
+void minute_ended(struct minute *m, const char *tag, enum task_event event,
+                  enum settlement_fault fault, int64_t took_ms);
 
 /* Tasks were cancelled because they had expired. */
 void minute_expired(struct minute *m, const char *tag, uint64_t tasks);

@@ -55,8 +55,9 @@ static void on_result(const struct context *ctx, struct flight *f, struct flight
 {
     struct flight_task *t = find_task(j, e->id);
     const bool by_process = e->with_output && e->outcome != OUTCOME_DONE; /* no own verdict */
-    struct settlement s = {.excused = e->permanent || e->outcome == OUTCOME_KILLED ||
-                                      (by_process && j->blamed),
+    struct settlement s = {.fault = e->permanent || e->outcome == OUTCOME_KILLED ? FAULT_EXCUSED
+                                    : by_process && j->blamed                    ? FAULT_SHARED
+                                                                                 : FAULT_COUNTS,
                            .exit_code = e->exit_code,
                            .signal = e->signal,
                            .error = e->error,
@@ -169,8 +170,10 @@ static void take_back_begun(const struct context *ctx, struct flight *f, struct 
 {
     for (uint32_t i = 0; i < j->count; i++) {
         struct flight_task *t = &j->flight[i];
-        struct settlement s = {
-            .outcome = OUTCOME_RUNNER_DIED, .excused = true, .exit_code = -1, .signal = SIGKILL};
+        struct settlement s = {.outcome = OUTCOME_RUNNER_DIED,
+                               .fault = FAULT_EXCUSED,
+                               .exit_code = -1,
+                               .signal = SIGKILL};
 
         s.event = t->attempt >= t->max_attempts ? TASK_GIVE_UP : TASK_TAKE_BACK;
         s.start_at = MAX(dbclock_at(&ctx->clock, j->start_us ? j->start_us : when_steady_us()),

@@ -168,7 +168,7 @@ static void count(struct settle_results *q, const struct settle_item *r, bool ap
     const struct settlement *s = &r->s;
 
     if (applied)
-        minute_ended(q->minute, r->tag->name, s->event, s->excused,
+        minute_ended(q->minute, r->tag->name, s->event, s->fault,
                      s->start_at == TASK_TIME_NONE ? -1 : s->finish_at - s->start_at);
     else
         log_fold(when_steady_us(), LOG_NOTE,

@@ -165,7 +165,8 @@ static void count_taken(struct minute *m, const struct task_array *l, const enum
     for (size_t i = 0; i < l->count; i++)
         if (taken[i])
             minute_ended(m, l->items[i].tag,
-                         ends[i] == LEASE_GIVE_UP ? TASK_GIVE_UP : TASK_TAKE_BACK, true, -1);
+                         ends[i] == LEASE_GIVE_UP ? TASK_GIVE_UP : TASK_TAKE_BACK, FAULT_EXCUSED,
+                         -1);
 }
 
 static void log_taken(const struct task_array *l, const enum lease_end *ends, const bool *taken)

@@ -431,7 +431,7 @@ END
     for failures in 1 2; do
         tasks 20 pay
         dqd
-        [ "$(sql 'SELECT SUM(retried), SUM(excused) FROM dq_minute')" = "$((20 * failures))"$'\t'"$((19 * failures))" ]
+        [ "$(sql 'SELECT SUM(retried), SUM(failures) FROM dq_minute')" = "$((20 * failures))"$'\t'"$failures" ]
     done
     [ -z "$(sql 'SELECT name FROM dq_limit')" ]
     tasks 20 pay
@@ -452,9 +452,12 @@ END
     for failures in 1 2 3; do
         [ -z "$(sql 'SELECT name FROM dq_limit')" ]
         tasks 20 pay
+        sql 'UPDATE dq_task SET max_attempts = 1 WHERE status = 0 AND id % 2'
         dqd
     done
     is_open
+    # each of the tasks counts, on its last attempt, too
+    [ "$(sql "SELECT COUNT(*) FROM dq_limit WHERE hold_reason LIKE '60 of 80 attempts %'")" = 1 ]
 }
 
 @test 'tasks that a dead dqd has left do not open a breaker' {

@@ -67,7 +67,7 @@ static void failures_are_judged_when_they_are_counted(void **state)
     assert_int_equal(breaker_next(&breakers), NEVER_US);
     ended("pay", 1, TASK_TRY_LATER, false);
     assert_string_equal(breakers.items[0].error, "away");
-    minute_ended(&minute, "pay", TASK_TRY_LATER, false, 1);
+    minute_ended(&minute, "pay", TASK_TRY_LATER, FAULT_COUNTS, 1);
     assert_int_equal(breaker_next(&breakers), minute_next(&minute));
     /* they are written, and tasks of other tags begin at once */
     minute.unsaved = 0;
@@ -84,8 +84,9 @@ static void what_says_nothing_of_the_provider_is_not_watched(void **state)
     ended("pay", 1, TASK_SNOOZE, false);
     ended("pay", 1, TASK_GIVE_BACK, false);
     tags_named(&tags, "pay")->probing = true;
-    breaker_ended(&breakers, tags_named(&tags, "pay"),
-                  &(struct settlement){.event = TASK_TAKE_BACK, .start_at = 1, .excused = true});
+    breaker_ended(
+        &breakers, tags_named(&tags, "pay"),
+        &(struct settlement){.event = TASK_TAKE_BACK, .start_at = 1, .fault = FAULT_EXCUSED});
     assert_int_equal(breakers.count, 0);
 }
 
@@ -105,39 +106,35 @@ static void an_attempt_from_before_the_rest_does_not_hide_the_one_that_tried(voi
     assert_int_equal(breaker_next(&breakers), 0);
 }
 
-/* Of the tasks that end with a process, all but one are excused. */
-static void a_batch_that_fails_is_one_failure_but_all_its_tasks_failed(void **state)
+static void a_process_that_fails_is_one_failure_but_all_its_tasks_failed(void **state)
 {
     static const struct {
         const char *what;
-        int batch;
-        size_t retries;
-        uint64_t done, failed, retried, excused;
+        uint64_t done, failed, retried, excused, failures;
         bool opens;
     } rows[] = {
-        {"singly, half", 1, 1, 4, 0, 4, 0, true},
-        {"singly, less than half", 1, 1, 5, 0, 4, 0, false},
-        {"singly, with dqds that died", 1, 1, 5, 0, 24, 20, false},
-        {"singly, with permanent ones", 1, 1, 5, 20, 4, 20, false},
-        {"an outage after a good batch", 20, 1, 20, 0, 180, 171, true},
-        {"too few processes", 20, 1, 0, 0, 40, 38, false},
-        {"a poison among good batches", 50, 1, 1000, 0, 200, 196, false},
-        {"small batches, mostly good", 50, 1, 300, 0, 10, 0, false},
-        {"batches, with permanent ones", 50, 1, 30, 100, 4, 100, false},
-        {"an outage without retries", 20, 0, 20, 180, 0, 171, true},
-        {"without retries, mostly good", 20, 0, 200, 180, 0, 171, false},
+        {"singly, half", 4, 0, 4, 0, 4, true},
+        {"singly, less than half", 5, 0, 4, 0, 4, false},
+        {"singly, with dqds that died", 5, 0, 24, 20, 4, false},
+        {"singly, with permanent ones", 5, 20, 4, 20, 4, false},
+        {"an outage after a good batch", 20, 0, 180, 0, 9, true},
+        {"too few processes", 0, 0, 40, 0, 2, false},
+        {"mostly good batches", 300, 100, 100, 0, 4, false},
+        {"batches, with permanent ones", 30, 100, 4, 100, 4, false},
+        {"batches on their last attempt", 20, 60, 0, 0, 3, true},
+        {"half of the batches on their last attempt", 60, 30, 30, 0, 3, true},
     };
 
     (void)state;
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
-        const struct handler h = {.batch = rows[i].batch, .retry.steps = rows[i].retries};
         const struct counts c = {.done = rows[i].done,
                                  .failed = rows[i].failed,
                                  .retried = rows[i].retried,
-                                 .excused = rows[i].excused};
+                                 .excused = rows[i].excused,
+                                 .failures = rows[i].failures};
         struct breaker_sum sum = {0};
 
-        breaker_add(&sum, &c, &h);
+        breaker_add(&sum, &c);
         if (breaker_too_many(&sum, &(struct handler_breaker){.failures = 3}) != rows[i].opens)
             fail_msg("%s", rows[i].what);
     }
@@ -151,7 +148,7 @@ int main(void)
                                         end),
         cmocka_unit_test_setup_teardown(
             an_attempt_from_before_the_rest_does_not_hide_the_one_that_tried, begin, end),
-        cmocka_unit_test(a_batch_that_fails_is_one_failure_but_all_its_tasks_failed),
+        cmocka_unit_test(a_process_that_fails_is_one_failure_but_all_its_tasks_failed),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

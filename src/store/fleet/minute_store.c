@@ -34,6 +34,7 @@ void minute_store_free(struct minute_row *rows, size_t count)
     X(failed, "failed", SUM_OF)        \
     X(retried, "retried", SUM_OF)      \
     X(excused, "excused", SUM_OF)      \
+    X(failures, "failures", SUM_OF)    \
     X(expired, "expired", SUM_OF)      \
     X(ended, "ended", SUM_OF)          \
     X(run_sum_ms, "run_sum", SUM_OF)   \

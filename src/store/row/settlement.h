@@ -7,6 +7,12 @@
 #include "base/task.h"
 #include "store/db/db.h"
 
+/* What a failure says about what the handler calls. */
+enum settlement_fault {
+    FAULT_COUNTS,
+    FAULT_SHARED, /* another task that ended with the same process counts for it */
+    FAULT_EXCUSED /* it is the fault of its task or of its dqd */
+};
 struct settlement {
     uint64_t id, version; /* as claimed */
     size_t body_size;     /* of the task, see rows_take */
@@ -19,9 +25,7 @@ struct settlement {
     int64_t apart_ms; /* see retry_apart_ms; 0: the delay is exact */
     /* by the database's clock as the poller knows it; TASK_TIME_NONE: never started */
     int64_t start_at, finish_at;
-    /* a failure that is the fault of its task or of its dqd, or that another task which ended with
-     * the same process counts for */
-    bool excused;
+    enum settlement_fault fault;
     int exit_code, signal; /* -1, 0: none */
     const char *error;     /* NULL: none */
     const void *output;    /* the end of it; NULL: none */
