@@ -1,6 +1,6 @@
 /* What each dqd did, by minute and tag. */
 #include "harness.h"
-#include "store/fleet/minute_store.h"
+#include "poller/minute.h"
 
 #include <stdlib.h>
 
@@ -97,12 +97,52 @@ static void old_counts_are_deleted_in_steps(void **state)
     assert_int_equal(number(db, "SELECT COUNT(*) FROM dq_minute"), 5);
 }
 
+/* What a poller counts falls into this minute. */
+static void show(struct context *ctx, int64_t at)
+{
+    int64_t now_us = when_steady_us();
+
+    ctx->clock = (struct dbclock){0};
+    dbclock_sample(&ctx->clock, now_us, now_us, at * 1000);
+}
+
+/* More rows than one statement takes: those of minutes that have ended come first. */
+static void a_poller_writes_past_minutes_and_the_current_one(void **state)
+{
+    static const struct conf conf = {.dqd = {.heartbeat_ms = 1000}};
+    static const size_t left[][2] = {{100, 2}, {0, 0}};
+    struct context ctx = {.conf = &conf, .db = db, .owner = one};
+    int64_t at = this_minute() - 2 * WHEN_MINUTE;
+    struct minute m;
+    (void)state;
+    minute_init(&m, &ctx);
+    for (int i = 0; i < 600; i++) {
+        char tag[] = {(char)('a' + i % 20), (char)('a' + i % 300 / 20), '\0'};
+
+        show(&ctx, at + i / 300 * WHEN_MINUTE);
+        minute_started(&m, tag, 5);
+    }
+    show(&ctx, at + 2 * WHEN_MINUTE);
+    minute_started(&m, "aa", 5);
+    minute_started(&m, "b", 5);
+    for (size_t i = 0; i < 2; i++) {
+        ok(minute_flush(&m, &err));
+        assert_int_equal(m.past_count, left[i][0]);
+        assert_int_equal(m.unsaved, left[i][1]);
+    }
+    assert_int_equal(number(db, "SELECT COUNT(DISTINCT tag) FROM dq_minute"), 301);
+    assert_int_equal(number(db, "SELECT SUM(started) FROM dq_minute"), 602);
+    assert_int_equal(number(db, "SELECT SUM(started) FROM dq_minute WHERE tag = 'aa'"), 3);
+    minute_free(&m);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup(counts_written_twice_count_once, harness_setup),
         cmocka_unit_test_setup(counts_are_read_by_step_and_tag, harness_setup),
         cmocka_unit_test_setup(old_counts_are_deleted_in_steps, harness_setup),
+        cmocka_unit_test_setup(a_poller_writes_past_minutes_and_the_current_one, harness_setup),
     };
     return cmocka_run_group_tests(tests, harness_group, harness_group_end);
 }
