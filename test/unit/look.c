@@ -104,6 +104,8 @@ static bool set(struct play *p, const char *word)
         look_set_shares(&p->look, p->look.shares, count * INT64_C(1000));
     else if (sscanf(word, "least=%d", &count) == 1)
         s.poll_us[0] = count * INT64_C(1000);
+    else if (sscanf(word, "most=%d", &count) == 1)
+        s.poll_us[1] = count * INT64_C(1000);
     else if (sscanf(word, "slots=%d", &count) == 1)
         s.slots = (uint32_t)count;
     else if (sscanf(word, "max=%d", &count) == 1)
