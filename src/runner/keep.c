@@ -230,13 +230,18 @@ void keep_watch(struct process *p, int64_t now)
         retire(p, now, now >= p->kept.age_at ? MESSAGE_KEPT_AGE : MESSAGE_KEPT_WHYS);
 }
 
+int64_t keep_age_ms(int64_t age_ms, pid_t pid)
+{
+    return age_ms - age_ms * (pid % 64) / 640;
+}
+
 static void become_ready(struct process *p)
 {
-    const int64_t now = when_steady(), age_ms = p->launch.plan->handler->recycle.age_ms;
+    const int64_t now = when_steady();
 
     p->kept.ready = true;
     p->launch.plan->kept.starting--;
-    p->kept.age_at = now + age_ms - age_ms * (p->pid % 64) / 640; /* not all at once */
+    p->kept.age_at = now + keep_age_ms(p->launch.plan->handler->recycle.age_ms, p->pid);
     be_idle(p, now);
 }
 

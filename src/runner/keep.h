@@ -27,6 +27,8 @@ char *keep_refusal(struct plan *plan);
 void keep_refuse(struct plan *plan, const char *why);
 /* The note of a process to be started (notes.h); NULL: there is none left. */
 volatile pid_t *keep_note(volatile pid_t *notes);
+/* How long this process may stay: up to a tenth less, so that not all are replaced at once. */
+int64_t keep_age_ms(int64_t age_ms, pid_t pid);
 /* It is about to be started. */
 void keep_begin(struct process *p);
 /* It was executed: it has to be ready in time. */

@@ -7,6 +7,8 @@
 
 #include "base/buf.h"
 #include "base/task.h"
+#include "base/when.h"
+#include "runner/keep.h"
 
 #include <stdarg.h>
 #include <stddef.h>
@@ -368,8 +370,12 @@ static void used_up_processes_are_replaced(void **state)
     rig_close(&r);
 
     rig_open(&r, "handlers:\n  t:\n    keep: 1\n    recycle: {age: 1s}\n" WORKER, 4);
+    int64_t from = when_steady();
     rig_until_gone(&r, done_by(&r, do_in(&r, "t", "say $id")));
+    assert_true(when_steady() - from >= 900);
     rig_close(&r);
+    for (pid_t i = 0; i < 64; i++) /* of several, started one after the other */
+        assert_int_equal(keep_age_ms(6400, 128 + i), 6400 - 10 * i);
 
     rig_open(&r, "handlers:\n  t:\n    keep: 1\n    recycle: {idle: 20ms}\n" WORKER, 4);
     rig_until_gone(&r, done_by(&r, do_in(&r, "t", "say $id")));
