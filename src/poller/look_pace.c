@@ -40,12 +40,18 @@
 #define WOKEN_PART 4
 #define WOKEN_UNUSED_US INT64_C(1000000)
 
-/* What a look at all tags costs beyond asking each of them. Twice in a row: once is chance. */
+/* Of a look at all tags. Twice in a row: once is chance. */
+static int64_t cost_us(const struct look_pace *p)
+{
+    return MIN(p->all_cost_us[0], p->all_cost_us[1]);
+}
+
+/* What it costs beyond asking each of them. */
 static int64_t more_us(const struct look_pace *p, size_t tags)
 {
     int64_t tag_us = p->tag_cost_us ? p->tag_cost_us : TAG_GUESS_US;
 
-    return MIN(p->all_cost_us[0], p->all_cost_us[1]) - tag_us * (int64_t)tags;
+    return cost_us(p) - tag_us * (int64_t)tags;
 }
 
 void look_pace_saw_all(struct look_pace *p, int64_t cost_us)
@@ -82,17 +88,17 @@ bool look_pace_asks_singly(const struct look_pace *p, size_t tags)
  * few, and new tasks are looked at. */
 int64_t look_pace_every_us(const struct look_pace *p, size_t tags, int64_t poll_us)
 {
-    int64_t dear_us = more_us(p, tags), cost_us = MIN(p->all_cost_us[0], p->all_cost_us[1]);
+    int64_t dear_us = more_us(p, tags);
 
     if (dear_us < DEAR_US)
-        return MAX(poll_us, cost_us * FULL_PART);
+        return MAX(poll_us, cost_us(p) * FULL_PART);
     return MAX(poll_us, MIN(dear_us * DEAR_PART, RARE_US));
 }
 
 void look_pace_polled(struct look_pace *p, const int64_t range_us[2], int64_t now_us)
 {
     int64_t part_us = p->surprise_us ? (now_us - p->surprise_us) / SURPRISE_PART : INT64_MAX;
-    int64_t least_us = MAX(range_us[0], p->all_cost_us[0] * POLL_PART);
+    int64_t least_us = MAX(range_us[0], cost_us(p) * POLL_PART);
 
     p->poll_us = MIN(MAX(part_us, least_us), range_us[1]);
 }
