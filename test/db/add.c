@@ -452,6 +452,75 @@ static void an_add_with_a_key_outlasts_a_lock_on_the_next_id(void **state)
     db_free(application);
 }
 
+static void *lock_table(void *arg)
+{
+    run(arg, "LOCK TABLES dq_task WRITE");
+    return NULL;
+}
+
+static void await(const char *statement)
+{
+    while (!number(db,
+                   "SELECT COUNT(*) FROM information_schema.processlist WHERE info LIKE '%s%%'",
+                   statement))
+        nanosleep(&(struct timespec){0, 10000000}, NULL);
+}
+
+static void *add_long(void *arg)
+{
+    static const char body[20000] = "long";
+    const struct task_new t = {
+        .tag = "t", .body = body, .body_size = sizeof body, .expected_at = TASK_TIME_NONE};
+    struct err why = {0};
+    return (void *)(intptr_t)task_add(arg, &t, KEY_ERROR, &added, &why);
+}
+
+/* The INSERT waits for a row, LOCK TABLES for it, and what reads the task for LOCK TABLES. */
+static void an_add_that_cannot_be_read_is_stored(void **state)
+{
+    static const struct db_session brief = {60, 1, 3600};
+    struct db *application = harness_db(), *dba = harness_db(), *other = db_new(harness_conf);
+    pthread_t adds, locks;
+    void *rc;
+    (void)state;
+    db_session_set(other, &brief);
+    run(application, "SET SESSION TRANSACTION ISOLATION LEVEL REPEATABLE READ");
+    run(application, "START TRANSACTION");
+    number(application, "SELECT COUNT(*) FROM dq_task WHERE id > 0 FOR UPDATE");
+    assert_int_equal(pthread_create(&adds, NULL, add_long, other), 0);
+    await("INSERT INTO dq_task");
+    assert_int_equal(pthread_create(&locks, NULL, lock_table, dba), 0);
+    await("LOCK TABLES");
+    run(application, "ROLLBACK");
+    pthread_join(adds, &rc);
+    pthread_join(locks, NULL);
+    run(dba, "UNLOCK TABLES");
+    assert_int_equal((intptr_t)rc, 1);
+    assert_int_equal(number(db, "SELECT id FROM dq_task"), (int64_t)added.id);
+    assert_true(added.now_at == TASK_TIME_NONE);
+    db_free(application);
+    db_free(dba);
+    db_free(other);
+}
+
+/* An answer that is lost before the commit: it is replaced once, with one record. */
+static void a_replacement_that_cannot_be_read_is_none(void **state)
+{
+    struct event_act act = {.token = "t", .actor = "a", .verb = "replace", .tag = "t"};
+    const struct task_new t = {
+        .tag = "t", .key = "k", .body = "", .expected_at = TASK_TIME_NONE, .act = &act};
+    struct proxy *p = proxy_new();
+    (void)state;
+    ok(add_key("k", "old", KEY_ERROR));
+    proxy_cut(p, "FROM dq_task WHERE id = ", true);
+    ok(task_add(proxy_db(p), &t, KEY_REPLACE, &added, &err));
+    assert_int_equal(proxy_cuts(p), 1);
+    assert_true(added.replaced);
+    assert_one("dq_task WHERE version = 1");
+    assert_one("dq_event");
+    proxy_free(p);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -469,6 +538,8 @@ int main(void)
         cmocka_unit_test_setup(an_add_whose_every_try_is_lost, harness_setup),
         cmocka_unit_test_setup(an_add_that_waits_for_a_key_keeps_no_other_waiting, harness_setup),
         cmocka_unit_test_setup(an_add_with_a_key_outlasts_a_lock_on_the_next_id, harness_setup),
+        cmocka_unit_test_setup(an_add_that_cannot_be_read_is_stored, harness_setup),
+        cmocka_unit_test_setup(a_replacement_that_cannot_be_read_is_none, harness_setup),
     };
     return cmocka_run_group_tests(tests, harness_group, harness_group_end);
 }

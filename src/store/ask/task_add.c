@@ -82,10 +82,10 @@ static int read_added(struct db *db, uint64_t id, struct task_added *ret, struct
                      SQL_PART(COLUMNS_SELECT(ADDED_COLUMNS)), SQL_ID(id));
 }
 
-/* Runs an INSERT that returns only an id, and reads the rest. 1. An account that may not read gets
- * only the id. */
+/* Runs an INSERT that returns only an id, and reads the rest. 1. If that cannot be read, the id is
+ * all: alone, the task is stored by then. */
 static int exec_insert(struct db *db, const struct db_statement *st, const struct task_new *t,
-                       struct task_added *ret, struct err *err)
+                       bool alone, struct task_added *ret, struct err *err)
 {
     int rc = db_statement_exec(db, st, NULL, err);
     if (rc < 0)
@@ -93,9 +93,7 @@ static int exec_insert(struct db *db, const struct db_statement *st, const struc
     *ret = (struct task_added){
         .id = db_insert_id(db), .expected_at = t->expected_at, .now_at = TASK_TIME_NONE};
     rc = read_added(db, ret->id, ret, err);
-    if (rc == ERR_UNAVAILABLE)
-        rc = err_set(err, ERR_LOST, "%s", err->text); /* it is stored */
-    return rc < 0 && rc != ERR_DENIED ? rc : 1;
+    return rc < 0 && rc != ERR_DENIED && !alone ? rc : 1;
 }
 
 /* Before each try: whether this dq works with the schema, in the statement that is needed for the
@@ -119,7 +117,7 @@ static int begin_try(struct db *db, struct add_token *token, struct err *err)
 /* 1: added; ERR_DUPLICATE. One statement that returns what it stored, if the server can and the
  * account may read. at_once: it fails if it would have to wait for a row. */
 static int insert_one(struct db *db, const struct task_new *t,
-                      const unsigned char token[TASK_TOKEN_SIZE], bool at_once,
+                      const unsigned char token[TASK_TOKEN_SIZE], bool at_once, bool alone,
                       struct task_added *ret, struct err *err)
 {
     struct db_statement st = DB_STATEMENT_INIT;
@@ -135,10 +133,10 @@ static int insert_one(struct db *db, const struct task_new *t,
     int rc = task_new_check_packet(db, &st, t, err);
     if (rc == 0)
         rc = returning ? db_first(db, &st.sql, ADDED_COUNT, take_added, ret, err)
-                       : exec_insert(db, &st, t, ret, err);
+                       : exec_insert(db, &st, t, alone, ret, err);
     if (rc == ERR_DENIED && returning) {
         db_statement_cut(&st, len, 0);
-        rc = exec_insert(db, &st, t, ret, err);
+        rc = exec_insert(db, &st, t, alone, ret, err);
     }
     if (rc == 0)
         rc = err_set(err, ERR_LOST, "the server returned no row for a task that it stored");
@@ -155,12 +153,12 @@ static int insert_patiently(struct db *db, const struct task_new *t,
 {
     const int64_t wait_ms = alone && t->key ? db_session_can_try(db) : 0,
                   until = when_steady() + wait_ms;
-    int rc = insert_one(db, t, token, wait_ms > 0, ret, err);
+    int rc = insert_one(db, t, token, wait_ms > 0, alone, ret, err);
 
     for (int ms = 1; (rc == ERR_LOCKED || rc == ERR_TRANSIENT) && when_steady() < until;
          ms = MIN(2 * ms, KEY_NAP_MOST_MS)) {
         nanosleep(&(struct timespec){.tv_nsec = ms * 1000000L}, NULL);
-        rc = insert_one(db, t, token, true, ret, err);
+        rc = insert_one(db, t, token, true, alone, ret, err);
     }
     return rc;
 }
@@ -244,34 +242,31 @@ static int mark_row(struct db *db, const struct task_new *t, uint64_t id,
     return rc < 0 ? rc : rows > 0;
 }
 
-/* What is to be done to the task that has the key; alone: with the record of the act. */
+/* What is to be done to the task that has the key; alone: with the record of the act. What it reads
+ * of it comes before the commit: a failure changes nothing. */
 static int change_live(struct db *db, const struct task_new *t, const struct live *old,
-                       enum key_conflict on_conflict, bool alone, struct err *err)
+                       enum key_conflict on_conflict, bool alone, struct task_added *ret,
+                       struct err *err)
 {
-    bool record = alone && t->act;
+    const bool record = alone && t->act, pending = old->status == TASK_PENDING;
     int rc = record ? db_begin(db, err) : 0;
-    bool changed = rc == 0 && (rc = old->status == TASK_PENDING
-                                        ? replace_row(db, t, &old->ref, on_conflict, err)
-                                        : mark_row(db, t, old->ref.id, on_conflict, err)) == 1;
+    bool changed = rc == 0 && (rc = pending ? replace_row(db, t, &old->ref, on_conflict, err)
+                                            : mark_row(db, t, old->ref.id, on_conflict, err)) == 1;
 
-    if (!record)
-        return rc;
-    struct event_act act = *t->act;
-    act.task_id = old->ref.id;
     if (changed)
-        rc = event_store_add(db, &act, NULL, 1, err);
-    rc = db_end(db, rc, err);
-    return rc < 0 ? rc : changed;
-}
-
-static int read_changed(struct db *db, const struct live *old, struct task_added *ret,
-                        struct err *err)
-{
-    int rc = read_added(db, old->ref.id, ret, err);
-
-    ret->again = old->status != TASK_PENDING;
-    ret->replaced = !ret->again;
-    return rc < 0 ? rc : 0;
+        rc = MIN(read_added(db, old->ref.id, ret, err), 0);
+    if (record) {
+        struct event_act act = *t->act;
+        act.task_id = old->ref.id;
+        if (changed && rc == 0)
+            rc = event_store_add(db, &act, NULL, 1, err);
+        rc = db_end(db, rc, err);
+    }
+    if (rc < 0 || !changed)
+        return rc;
+    ret->replaced = pending;
+    ret->again = !pending;
+    return 1;
 }
 
 /* 1: added, 0: kept, replaced or added again. alone: in no transaction. Other sessions may add,
@@ -308,11 +303,9 @@ static int add_once(struct db *db, const struct task_new *t,
                            "tag %s, key %s: task %" PRIu64 " has that key and is %s%s", t->tag,
                            t->key, old.ref.id, task_status_name(old.status),
                            on_conflict == KEY_REPLACE ? "; see --key-conflict again" : "");
-        rc = change_live(db, t, &old, on_conflict, alone, err);
-        if (rc == 1)
-            return read_changed(db, &old, ret, err);
-        if (rc < 0)
-            return rc;
+        rc = change_live(db, t, &old, on_conflict, alone, ret, err);
+        if (rc != 0)
+            return MIN(rc, 0);
     }
     return err_set(err, ERR_TRANSIENT,
                    "tag %s, key %s: other sessions keep changing the task with that key: try again",

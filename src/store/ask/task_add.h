@@ -10,9 +10,9 @@
 
 struct task_added {
     uint64_t id;
-    /* TASK_TIME_NONE: it is the database's now + delay_ms, and this account may not read it */
+    /* TASK_TIME_NONE: it is the database's now + delay_ms, which could not be read */
     int64_t expected_at;
-    /* the database's clock; TASK_TIME_NONE: the task was kept, or this account may not read */
+    /* the database's clock; TASK_TIME_NONE: the task was kept, or that could not be read */
     int64_t now_at;
     int status; /* of a task that was kept */
     bool replaced;
