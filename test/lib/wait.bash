@@ -6,6 +6,14 @@
 #   wait_limit          the limit, in seconds: 300
 #   wait_pause          between two tries: 0.05
 
+# bats notes a trace of the stack before each command, for the report of a failure. That takes ten times as long as a
+# simple command. The report needs the line of the test, so the lines of helpers are left out.
+if declare -F bats_debug_trap >/dev/null; then
+    definition=$(declare -f bats_debug_trap)
+    eval "${definition/'{'/'{ [[ $1 == "${BATS_TEST_SOURCE:-$1}" ]] || return 0;'}"
+    unset definition
+fi
+
 # The jobs in bash's table are those that were not waited for.
 job_ids() { LC_ALL=C jobs -l | sed -nE 's/^\[[0-9]+\].? +([0-9]+) .*/\1/p'; }
 
