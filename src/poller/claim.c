@@ -19,10 +19,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Starts under a rate are reserved so far ahead: ten claims a second at most. */
+/* Starts under a rate are reserved so far ahead: twenty claims a second at most. */
 #define LIMIT_HORIZON_MS 100
-/* So long after a dqd has taken starts that another one had left, it expects to find more. */
-#define STOLE_US INT64_C(10000000)
 
 void claim_free(struct claims *claims)
 {
@@ -159,22 +157,17 @@ static int claim_failed(struct claims *claims, struct tag_state *t, int rc,
 }
 
 /* Starts of a rate are reserved by the dqd whose rank is the hash of the limit's name: a hundred do
- * not meet at each slot. Others come later, unless they found lately that it leaves some. */
-static int64_t limit_at(struct claims *claims, struct tag_state *t, const struct claim_seen *saw,
-                        size_t won)
+ * not meet at each slot. Others come later, by so
+ * much at most. */
+static int64_t turn_ms(const struct claims *claims, const struct tag_state *t, enum limit_why held)
 {
     const char *name = tags_limit(t);
     const unsigned shares = registry_shares(claims->registry);
-    int64_t now_us = when_steady_us();
 
-    if (saw->held != LIMIT_RATE || shares <= 1 ||
-        text_hash(TEXT_HASH_INIT, name, strlen(name)) % shares == registry_share(claims->registry))
-        return saw->limit_at;
-    if (won)
-        t->stole_us = now_us;
-    if (t->stole_us && now_us - t->stole_us < STOLE_US)
-        return saw->limit_at;
-    return saw->limit_at + claims->ctx->conf->dqd.steal_after_ms;
+    return held != LIMIT_RATE || text_hash(TEXT_HASH_INIT, name, strlen(name)) % shares ==
+                                     registry_share(claims->registry)
+               ? 0
+               : claims->ctx->conf->dqd.steal_after_ms;
 }
 
 static bool is_under(void *arg, const char *tag)
@@ -194,7 +187,9 @@ static void claim_worked(struct claims *claims, struct tag_state *t, struct task
                            .won = won->count,
                            .held = saw->held,
                            .alone = saw->alone,
-                           .limit_at = limit_at(claims, t, saw, won->count),
+                           .limit_at = saw->limit_at,
+                           .turn_ms = turn_ms(claims, t, saw->held),
+                           .left_over = saw->left_ms >= LIMIT_HORIZON_MS,
                            .paced = saw->paced,
                            .started_before = started_before(won),
                            .next_known = saw->next_known,

@@ -353,6 +353,7 @@ static void learn(struct look *l, struct look_tag *t, const struct look_claim *c
 {
     size_t seen = c->seen - c->bad;
     bool had_more = t->more;
+    int64_t way_us = look_tag_give_way_ms(t, c->turn_ms, c->won && c->left_over, now_us) * 1000;
 
     t->hold.because = c->held;
     t->hold.alone = c->alone;
@@ -370,7 +371,7 @@ static void learn(struct look *l, struct look_tag *t, const struct look_claim *c
         t->hold.until_us = 0;
     else if (c->limit_at && c->held)
         look_tag_hold(l->tags, l->set.once ? 0 : l->tag_count, t,
-                      dbclock_reached_us(l->clock, MIN(c->limit_at, WHEN_AT_MAX)), c->won,
+                      dbclock_reached_us(l->clock, MIN(c->limit_at, WHEN_AT_MAX)) + way_us, c->won,
                       l->set.hold_us, now_us);
     else if (seen == 0 && (!had_more || c->held))
         t->hold.until_us = l->wake == LOOK_WOKEN ? 0 : MIN(now_us + l->set.hold_us, due_us(l, t));

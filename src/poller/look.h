@@ -136,8 +136,10 @@ struct look_claim {
     enum limit_why held; /* its limit allows no more; LIMIT_OPEN: it does, or there is none */
     bool alone;          /* then: it is the tag itself that is paused */
     int64_t limit_at;    /* then: when it may allow more, on the database's clock; 0: not known */
-    bool paced;          /* by a rate, hours or a breaker */
-    bool again;          /* it has a limit that was not known: claim again, as it says */
+    int64_t turn_ms; /* then, of a rate: another dqd comes first, by so much at most; 0: we do */
+    bool left_over;  /* that one has left some of those won */
+    bool paced;      /* by a rate, hours or a breaker */
+    bool again;      /* it has a limit that was not known: claim again, as it says */
     struct peek_floor last[TASK_LEVELS]; /* of those won; {0}: none */
     /* the first one that is not due yet, of the shares that were asked for; TASK_TIME_NONE: there
      * is none, or the tag is paused */

@@ -35,6 +35,10 @@
  * changes but those of people's own SQL. */
 #define LIMIT_AGAIN_US INT64_C(60000000)
 #define LIMIT_TURN_US 5000
+/* For so long after a tag has got starts that another dqd had left, more of them are expected. Then
+ * it gives way, at first for so long that little of a rate is lost if that one is gone. */
+#define STOLE_US INT64_C(10000000)
+#define WAY_MIN_MS 200
 /* So many claims in vain may be those of tasks of other shares; then it is asked for a pause. */
 #define VAIN_MANY 3
 /* Each so many paused tags are asked less often by as much; all of them at least this often. */
@@ -301,6 +305,17 @@ void look_tag_hold(struct look_tag *const *tags, size_t count, struct look_tag *
     }
     /* whoever got some comes after the other tags of its limit */
     t->hold.until_us = until_us + (won ? LIMIT_TURN_US : 0);
+}
+
+int64_t look_tag_give_way_ms(struct look_tag *t, int64_t turn_ms, bool left, int64_t now_us)
+{
+    if (left)
+        t->stole_us = now_us;
+    if (!turn_ms || (t->stole_us && now_us - t->stole_us < STOLE_US))
+        t->way_ms = 0;
+    else
+        t->way_ms = retry_pause(t->way_ms, WAY_MIN_MS, turn_ms);
+    return t->way_ms;
 }
 
 void look_tag_limit_locked(struct look_tag *t, int64_t now_us, uint64_t random)

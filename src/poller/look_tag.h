@@ -69,6 +69,8 @@ struct look_tag {
     struct look_cost claims, results; /* of changing its rows, to claim them or to record results */
 
     struct look_hold hold;
+    int64_t stole_us; /* when it last got starts of a rate that another dqd had left; 0: never */
+    int64_t way_ms;   /* by which it gave way to that one last */
     /* since when claims failed because of a lock or a deadlock; 0: the last one did not */
     int64_t put_off_us;
     int64_t rest_until_us;  /* no claim before: its handler could not be started */
@@ -145,6 +147,9 @@ bool look_tag_starts_soon(const struct look_tag *t, int64_t now_us);
  * limit may be changed. */
 void look_tag_hold(struct look_tag *const *tags, size_t count, struct look_tag *t,
                    int64_t reached_us, bool won, int64_t hold_us, int64_t now_us);
+/* The rate of its limit is used up, and another dqd is to claim the next starts: how much later it
+ * is claimed here, at most turn_ms. left: the claim got some that had been left. */
+int64_t look_tag_give_way_ms(struct look_tag *t, int64_t turn_ms, bool left, int64_t now_us);
 /* A claim found its row of dq_limit locked, which guards global_max_running: another dqd that is
  * claiming, or an open transaction. */
 void look_tag_limit_locked(struct look_tag *t, int64_t now_us, uint64_t random);

@@ -38,7 +38,6 @@ struct tag_state {
     int64_t limit_said_us; /* when that was logged; 0: it was not */
     bool guarded;          /* that row says more than a pause, as the last claim has seen */
     bool probing;          /* by the breaker of its limit, one task runs at a time, if any */
-    int64_t stole_us;      /* when starts were last taken that another dqd had left; 0: never */
 };
 
 struct tag_set {

@@ -57,6 +57,23 @@ END
     [ "$(sql "SELECT COUNT(*) FROM dq_task WHERE tag = 'pay' AND execution_time > '$first'")" -gt 0 ]
 }
 
+# Each limit has its dqd, which has made the last 40 of its starts.
+one_each() { a=$(claimed_by pay) b=$(claimed_by mail); [[ $a && $b && $a != "$b" && $a$b != *$'\n'* ]]; }
+claimed_by()
+{
+    sql "SELECT DISTINCT pid FROM
+         (SELECT pid FROM dq_task WHERE tag = '$1' AND status = 1 ORDER BY execution_time DESC LIMIT 40) t"
+}
+
+@test 'the starts of a rate are the business of one dqd, whose rank is the hash of the name' {
+    echo "handlers: {'*': {run: 'echo >>$BATS_TEST_TMPDIR/starts'}}" | write_handlers
+    for name in pay mail; do dq -q limit "$name" --rate 20/s; done
+    tasks 2000 pay mail
+    dqds
+    wait_until all_started 150
+    wait_until one_each
+}
+
 @test 'two tags share how many run: never more than two at a time on two dqds' {
     write_handlers <<END
 handlers:

@@ -207,7 +207,11 @@ static bool claimed(struct play *p, char *text)
             c.held = LIMIT_PAUSED;
             c.alone = true;
             c.limit_at = INT64_MAX;
-        } else if (!strcmp(word, "guarded"))
+        } else if (sscanf(word, "turn=%d", &n) == 1)
+            c.turn_ms = n;
+        else if (!strcmp(word, "left-over"))
+            c.left_over = true;
+        else if (!strcmp(word, "guarded"))
             c.again = true;
         else
             return false;

@@ -81,6 +81,7 @@ struct claim_seen {
     bool paced;       /* by a rate, hours or a breaker: claim no more than can start at once */
     bool probing;     /* its breaker is not closed */
     bool set_back;    /* the clock was, since starts of its rate were reserved: see rate.h */
+    int64_t left_ms;  /* how long the first start of its rate could have been taken before */
     size_t left;      /* of these: would have needed a process, or bytes of bodies, too many */
     /* If `next` was set and our share had fewer candidates than the limit: when the first task of
      * our share that is not due yet becomes due. TASK_TIME_NONE: there is none, or the tag is

@@ -161,12 +161,15 @@ int claim_limit_reserve(struct db *db, const struct claim_ask *ask, struct limit
     struct limit *l = &row->limit;
     const size_t n = tasks->count;
     MEM_LOCAL int64_t *starts = mem_alloc((n + 1) * sizeof *starts);
+    const int64_t since_at = rate_since(&l->rate, l->next_us, row->now_at * 1000) / 1000;
 
     l->next_us = rate_take(&l->rate, l->next_us, row->now_at * 1000, starts, n);
     for (size_t i = 0; i < n; i++) {
         tasks->items[i].start_at = (starts[i] + 999) / 1000;
         tasks->items[i].late_us = rate_slot_us(&l->rate);
     }
+    if (starts[0] <= row->now_at * 1000) /* and the task was due */
+        saw->left_ms = row->now_at - MAX(since_at, tasks->items[0].late_from_at);
     struct limit_answer next = limit_ask(l, row->running + n, row->now_at, ask->horizon_ms);
     if (next.why == LIMIT_RATE)
         see(ask, row, &next, saw);
