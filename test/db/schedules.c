@@ -111,6 +111,24 @@ static void a_slot_that_was_decided_does_not_come_again(void **state)
     assert_int_equal(change(&s, NULL).next_at - first_at, WHEN_HOUR / 2);
 }
 
+/* The clock was ahead: a slot of then keeps none waiting, and neither counts as one that ran nor as
+ * one that was missed. */
+static void a_slot_far_ahead_says_nothing_of_this_week(void **state)
+{
+    char name[] = "backup", hourly[] = "1h", half[] = "30m";
+    struct schedule s = every(name, hourly);
+    (void)state;
+
+    change(&s, NULL);
+    run(db, "INSERT INTO dq_slot (name, slot, decision, decide_time, result)"
+            " SELECT name, next_slot + INTERVAL n HOUR, d, UTC_TIMESTAMP(3), r FROM dq_schedule JOIN"
+            " (SELECT -1 AS n, 0 AS d, 1 AS r UNION SELECT 7000, 0, 1 UNION SELECT 7001, 2, NULL) x");
+    s.expression = half;
+    assert_in_range(change(&s, NULL).next_at - now(), 0, WHEN_HOUR / 2);
+    assert_true(found.done_at < now());
+    assert_int_equal(found.missed_week, 0);
+}
+
 static void several_changes_are_made_together_or_not_at_all(void **state)
 {
     char name[] = "a", more[] = "b", third[] = "c", hourly[] = "1h", wrong[] = "1 parsec";
@@ -318,6 +336,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup(a_schedule_is_set_and_says_what_has_changed, harness_setup),
         cmocka_unit_test_setup(a_slot_that_was_decided_does_not_come_again, harness_setup),
+        cmocka_unit_test_setup(a_slot_far_ahead_says_nothing_of_this_week, harness_setup),
         cmocka_unit_test_setup(several_changes_are_made_together_or_not_at_all, harness_setup),
         cmocka_unit_test_setup(two_that_set_the_same_schedules_at_once_both_do_it_wholly,
                                harness_setup),

@@ -82,6 +82,11 @@ static void the_newest_time_zones_count(void **state)
     use_zones("2020a");
     assert_int_equal(decide(db).decided, 1);
     assert_one("dq_schedule WHERE HOUR(next_slot) = 4 AND zone_version = '2020a'");
+    /* who resumes it computes no next slot that is not reached */
+    run(db, "UPDATE dq_schedule SET next_slot = next_slot + INTERVAL 1 DAY, zone_version = '2020b'");
+    assert_int_equal(schedule_store_pause(db, s.name, true, NULL, &act, &err), 1);
+    assert_int_equal(schedule_store_pause(db, s.name, false, NULL, &act, &err), 1);
+    assert_one("dq_schedule WHERE paused_time IS NULL AND zone_version = '2020b'");
     schedule_store_change_done(&change, 1);
 }
 

@@ -84,7 +84,7 @@ static int first_slot(struct db *db, const struct schedule *s, const struct time
         return 0;
     }
     int rc = sql_read(db, COLUMNS_ONE, sql_take_time, &decided_at, err,
-                      "SELECT MAX(slot) FROM dq_slot WHERE name = ?", SQL_TEXT(s->name));
+                      "SELECT " AHEAD_STORE_DECIDED("?"), SQL_TEXT(s->name));
     if (!timetable_next(t, MAX(now_at, decided_at), ret_at, NULL))
         *ret_at = TASK_TIME_NONE;
     return rc;
@@ -92,7 +92,7 @@ static int first_slot(struct db *db, const struct schedule *s, const struct time
 
 static void put_next(struct buf *sql, const struct timetable *t, int64_t next_at)
 {
-    sql_put(sql, "next_slot = ?, zone_version = ?, zone_digest = ?", SQL_TIME(next_at),
+    sql_put(sql, "next_slot = ?, zone_version = ?, zone_digest = ?, ", SQL_TIME(next_at),
             SQL_TEXT(timetable_zone_version()), SQL_ID(timetable_zone_digest(t)));
 }
 
@@ -111,10 +111,8 @@ static int write_set(struct db *db, const struct schedule_change *c, const struc
             field_put_values(&st, &schedule_row_columns[i], 1, c->set);
         buf_str(&st.sql, ", ");
     }
-    if (!c->existed || c->changed & SCHEDULE_ROW_TIMING) {
+    if (!c->existed || c->changed & SCHEDULE_ROW_TIMING)
         put_next(&st.sql, t, c->next_at);
-        buf_str(&st.sql, ", ");
-    }
     if (!c->existed)
         buf_str(&st.sql, "create_time = UTC_TIMESTAMP(3), ");
     sql_put(&st.sql, "version = version + 1, update_time = UTC_TIMESTAMP(3), actor = ?",
@@ -286,9 +284,10 @@ static int write_resume(struct db *db, const struct schedule *s, struct err *err
     if (rc == 0 && next_at != TASK_TIME_NONE && next_at <= now_at)
         rc = skip_paused(db, s, t, now_at, &next_at, err);
     buf_str(&sql, "UPDATE dq_schedule SET ");
-    put_next(&sql, t, next_at);
+    if (next_at != s->next_at) /* else other time zones than those of this host may have it */
+        put_next(&sql, t, next_at);
     sql_put(&sql,
-            ", paused_time = NULL, paused_by = NULL, pause_reason = NULL,"
+            "paused_time = NULL, paused_by = NULL, pause_reason = NULL,"
             " update_time = UTC_TIMESTAMP(3), version = version + 1 WHERE name = ?",
             SQL_TEXT(s->name));
     if (rc == 0)

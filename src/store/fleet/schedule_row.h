@@ -10,6 +10,7 @@
 #include "base/task.h"
 #include "base/timetable.h"
 #include "store/db/db.h"
+#include "store/fleet/ahead_store.h"
 #include "store/row/task_new.h"
 #include "store/row/sql.h"
 
@@ -100,11 +101,13 @@ struct schedule {
 #define SCHEDULE_ROW_RUNS(X)                                                                              \
     SCHEDULE_ROW_RUN(X)                                                                                   \
     X("IF(t.status = 1, c.last_slot, (SELECT d.slot FROM dq_slot d WHERE d.name = c.name"                 \
-      " AND d.result = 1 ORDER BY d.slot DESC LIMIT 1))", "done", TIME, done_at, 0, 0, NULL, "")          \
+      " AND d.result = 1 AND NOT d.slot" AHEAD_STORE_FAR " ORDER BY d.slot DESC LIMIT 1))",               \
+      "done", TIME, done_at, 0, 0, NULL, "")                                                              \
     X("(SELECT d.decide_time FROM dq_slot d WHERE d.name = c.name ORDER BY d.slot DESC LIMIT 1)",         \
       "decided", TIME, decided_at, 0, 0, NULL, "")                                                        \
     X("(SELECT SUM(w.slots) FROM dq_slot w WHERE w.name = c.name AND w.decision IN (2,3,5)"               \
-      " AND w.slot > UTC_TIMESTAMP(3) - INTERVAL 7 DAY)", "missed_week", U64, missed_week, 0, 0, NULL, "")
+      " AND w.slot > UTC_TIMESTAMP(3) - INTERVAL 7 DAY AND NOT w.slot" AHEAD_STORE_FAR ")",               \
+      "missed_week", U64, missed_week, 0, 0, NULL, "")
 /* clang-format on */
 
 /* What a statement with SCHEDULE_ROW_RUNS reads, from dq_schedule c on. */

@@ -52,11 +52,8 @@ struct due {
     X(LAST_NOW, "UTC_TIMESTAMP(3)")
 /* clang-format on */
 enum { LAST_COLUMNS(COLUMNS_NAME) LAST_DECIDED, LAST_COUNT };
-/* LAST_DECIDED of schedule c, of whose slots all up to then are decided; it is asked for where the
- * next slot is computed. */
-#define SELECT_DECIDED                                                                             \
-    "(SELECT IF(e.slots > 1, GREATEST(e.slot, e.decide_time), e.slot) FROM dq_slot e"              \
-    " WHERE e.name = c.name AND NOT e.slot" AHEAD_STORE_FAR " ORDER BY e.slot DESC LIMIT 1)"
+/* LAST_DECIDED is asked for where the next slot is computed. */
+#define SELECT_DECIDED AHEAD_STORE_DECIDED("c.name")
 
 struct deciding {
     struct db *db;
