@@ -292,7 +292,7 @@ static void too_many_open_files_gives_jobs_back(void **state)
     size_t back = 0;
 
     rig_open(&r, "handlers:\n  t: {run: sleep 1000, max_running: 100}\n  u: {run: ':'}\n", 100);
-    limit_files(&r, 16);
+    limit_files(&r, 24);
     for (size_t i = 0; i < 20; i++)
         rig_send(&r, "t");
     while (rig_count(&r, MESSAGE_STARTED) + rig_count(&r, MESSAGE_RETURNED) < 20)
