@@ -60,9 +60,10 @@ dead_dqd() # dead_dqd SECONDS: a dqd that was seen last so long ago
 }
 
 @test 'add, pause and wait name the tag that was meant' {
-    fake_dqd hello 'payment.*' 'x?z'
+    fake_dqd hello 'payment.*' 'x?z' 'b*'
     [[ $(said add helo) == *$'\nno dqd serves tag "helo"; did you mean "hello"?' ]]
     [[ $(said add paymet.card) == *$'\nno dqd serves tag "paymet.card"; did you mean "payment.card"?' ]]
+    [[ $(said add xb1) == *$'\nno dqd serves tag "xb1"; did you mean "b1"?' ]]
     [[ $(said add entirely.else) == *$'\nno dqd serves tag "entirely.else"' ]]
     for tag in hello payment.card payment. xyz; do [[ $(said add "$tag") != *serves* ]]; done
     for tag in payment xyyz x_ 'pay|ment.'; do [[ $(said add "$tag") == *"no dqd serves tag \"$tag\""* ]]; done

@@ -133,6 +133,23 @@ static void test_settings_of_root_may_be_for_a_group(void **state)
     free(path);
 }
 
+/* Otherwise each reload of a file that is refused would take a descriptor. */
+static void test_a_file_that_is_refused_is_closed(void **state)
+{
+    (void)state;
+    char *path = write_file("settings", "[dqd]\n", 0666);
+    struct err err;
+    int next = dup(STDERR_FILENO);
+
+    close(next);
+    assert_int_equal(open_settings(path, &err), ERR_CONFIG);
+    assert_non_null(strstr(err.text, "(mode 0666)"));
+    assert_int_equal(dup(STDERR_FILENO), next);
+    close(next);
+    unlink(path);
+    free(path);
+}
+
 static int make_directory(void **state)
 {
     (void)state;
@@ -153,6 +170,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_a_secret_of_root_may_be_for_a_group),
         cmocka_unit_test(test_settings_of_root_may_be_for_a_group),
+        cmocka_unit_test(test_a_file_that_is_refused_is_closed),
     };
     return cmocka_run_group_tests(tests, make_directory, remove_directory);
 }
