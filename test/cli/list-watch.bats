@@ -128,6 +128,19 @@ fill()
     left_clean 0
 }
 
+@test '--limit bounds what is watched, also at one task' {
+    fill
+    for limit in 1 3; do
+        watch_start 100 24 --limit "$limit"
+        sees '^ID +TAG '
+        sees "^only [0-9]+ tasks? (is|are) listed"
+        [ "$(screen | grep -c 'slow.export')" -eq "$limit" ]
+        keys q
+        left_clean 0
+        screen_end
+    done
+}
+
 @test 'tags, stats and errors are watched in the same way' {
     fill
     for verb in tags stats errors; do

@@ -172,6 +172,15 @@ END
     [ "$(wakes "$DQ_BIN/dq" add t)" = 0 ]
 }
 
+@test 'a pass, which ends when nothing is due, does not wait for wake-ups' {
+    mkdir "$wake_dir"
+    ini "wake_dir = $wake_dir"
+    printf 'handlers:\n  t: {run: "find %s -type f >>%s; echo ran >>%s"}\n' "$wake_dir" "$ran" "$ran" >"$DQ_HANDLERS"
+    dq -q add t >/dev/null
+    dqd --once
+    [ "$(cat "$ran")" = ran ]
+}
+
 @test 'of several dqds on a host, the one that owns the share takes the task' {
     local id
     ini "wake_dir = $wake_dir" 'heartbeat = 100ms' 'log_level = debug'
