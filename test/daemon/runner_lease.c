@@ -5,6 +5,7 @@
 #include "runner_rig.h"
 
 #include "base/when.h"
+#include "runner/job.h"
 
 #include <stdarg.h>
 #include <stddef.h>
@@ -365,9 +366,30 @@ static void signals_leave_the_runner_alone(void **state)
     rig_close(&r);
 }
 
+static void the_grace_before_the_end_of_a_lease_is_a_quarter_of_it_at_most(void **state)
+{
+    static const struct {
+        int64_t lease_ms, grace_ms, term_ms, kill_ms; /* these: before the deadline */
+    } cases[] = {{60000, 5000, 5200, 200},
+                 {60000, 20000, 15200, 200},
+                 {2000, 5000, 600, 100},
+                 {0, 5000, 0, 0}};
+
+    (void)state;
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        const struct handler h = {.kill_grace_ms = cases[i].grace_ms};
+        const struct plan plan = {.handler = &h};
+        const struct job j = {.plan = &plan, .deadline_at = 100000, .lease_ms = cases[i].lease_ms};
+
+        assert_int_equal(100000 - job_lease_term_at(&j), cases[i].term_ms);
+        assert_int_equal(100000 - job_lease_kill_at(&j), cases[i].kill_ms);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(the_grace_before_the_end_of_a_lease_is_a_quarter_of_it_at_most),
         cmocka_unit_test(lease_without_renewal_ends_a_handler),
         cmocka_unit_test(an_answer_after_the_lease_does_not_count),
         cmocka_unit_test(kill_comes_before_the_lease_ends),

@@ -1,6 +1,7 @@
 /* Claims under the row of a limit: starts of a rate are reserved with the tasks. */
 #include "harness.h"
 #include "base/text.h"
+#include "poller/hold.h"
 
 #include <inttypes.h>
 
@@ -20,7 +21,8 @@ static int setup(void **state)
     ask.horizon_ms = 3 * SLOT_MS / 2;
     won = (struct task_array){0};
     faults = (struct rows_faults){0};
-    run(db, "INSERT INTO dq_limit (name, rate, rate_period, burst) VALUES ('t', 1, " TEXT_OF(SLOT_MS) ", 2)");
+    run(db, "INSERT INTO dq_limit (name, rate, rate_period, burst) VALUES ('t', 1, " TEXT_OF(
+                SLOT_MS) ", 2)");
     return rc;
 }
 
@@ -180,6 +182,29 @@ static void a_limit_that_was_not_known_is_seen_if_one_asks(void **state)
     assert_true(won.count == 1 && !saw.guarded);
 }
 
+/* Each try waits for the lock, and nothing else happens meanwhile. */
+static void a_hold_of_a_locked_limit_is_left_alone_for_longer_than_a_try_takes(void **state)
+{
+    const struct context ctx = {.db = db};
+    struct holds holds = {.ctx = &ctx};
+    struct db *other = harness_db();
+    (void)state;
+    run(other, "BEGIN");
+    assert_int_equal(number(other, "SELECT 1 FROM dq_limit FOR UPDATE"), 1);
+    hold_queue(&holds, "t", WHEN_HOUR, "429");
+    int64_t sent_us = when_steady_us();
+    ok(hold_flush(&holds, &err));
+    assert_true(hold_has(&holds, "t"));
+    assert_true(hold_next(&holds) - sent_us > 4 * WHEN_SECOND * 1000);
+    run(other, "ROLLBACK");
+    db_free(other);
+    holds.items[0].again_us = 0;
+    ok(hold_flush(&holds, &err));
+    assert_false(hold_has(&holds, "t"));
+    assert_one("dq_limit WHERE hold_reason = '429'");
+    hold_free(&holds);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -195,6 +220,8 @@ int main(void)
                                         teardown),
         cmocka_unit_test_setup_teardown(a_limit_that_was_not_known_is_seen_if_one_asks, setup,
                                         teardown),
+        cmocka_unit_test_setup_teardown(
+            a_hold_of_a_locked_limit_is_left_alone_for_longer_than_a_try_takes, setup, teardown),
     };
     return cmocka_run_group_tests_name("claims under a limit", tests, harness_group,
                                        harness_group_end);
