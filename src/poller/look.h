@@ -57,8 +57,9 @@ struct look_step {
 
 enum look_stage { LOOK_IDLE, LOOK_CLAIM_KNOWN, LOOK_FIND, LOOK_CLAIM_FOUND, LOOK_ASK };
 
-/* Read only by look.c. */
+/* Read only by look.c, but for the first one. */
 struct look {
+    int64_t polled_us; /* when all tags were last asked, together or one by one */
     struct look_settings set;
     const struct dbclock *clock;
     struct look_tag **tags; /* those with a handler, in no order: there may be very many without */
@@ -73,7 +74,6 @@ struct look {
     bool claim_failed; /* the last claim ended its round */
     bool seen_all;     /* that was done once */
     int64_t all_us;    /* when it was done last */
-    int64_t polled_us; /* when all tags were last asked, together or one by one */
     int64_t news_us, news_turn_us;
     uint64_t news_ids[2]; /* the greatest id seen lately, and a while before */
     bool any_full;        /* of the tags */

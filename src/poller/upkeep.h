@@ -22,6 +22,7 @@ struct upkeep {
     const struct settle_results *results;
     struct minute *minute;
     int64_t reap_us, retention_us, renew_us; /* when that is due */
+    int64_t reap_early_us;                   /* when it is due if a look for tasks was just made */
     int64_t reap_cost_us;                    /* of the last look for ended leases */
     /* the next look for ended leases begins behind this tag; NULL: with the first */
     char *after;

@@ -136,6 +136,29 @@ static void a_result_that_waits_is_not_taken_back(void **state)
     tags_free(&tags);
 }
 
+static void ended_leases_are_looked_for_with_tasks(void **state)
+{
+    struct look tasks = {.clock = &ctx.clock};
+    struct upkeep upkeep;
+    const int64_t now_us = when_steady_us(), second_us = 1000000;
+
+    (void)state;
+    ctx.clock.known = true;
+    upkeep_init(&upkeep, &ctx, &tasks, NULL, &results, &minute);
+    for (int i = 0; i < 100; i++) {
+        plan_reap(&upkeep, now_us, 0);
+        assert_in_range(upkeep_reap_next(&upkeep) - now_us, 2 * second_us, 3 * second_us);
+        look_saw_all(&tasks, now_us, now_us + second_us - 1);
+        assert_true(upkeep_reap_next(&upkeep) >= now_us + 2 * second_us);
+        look_saw_all(&tasks, now_us, now_us + 2 * second_us);
+        assert_int_equal(upkeep_reap_next(&upkeep), now_us + 2 * second_us);
+    }
+    upkeep_outage_over(&upkeep, now_us - LEASE_US); /* other dqds have time to come back */
+    look_saw_all(&tasks, now_us, now_us + 2 * second_us);
+    assert_true(upkeep_reap_next(&upkeep) > now_us + 2 * second_us);
+    look_free(&tasks);
+}
+
 static void results_are_recorded_at_once_if_nothing_else_is_under_way(void **state)
 {
     const struct settlement s = {.id = 1, .version = 2};
@@ -294,6 +317,7 @@ int main(void)
                                         end),
         cmocka_unit_test_setup_teardown(the_lease_of_a_result_that_waits_is_renewed, begin, end),
         cmocka_unit_test_setup_teardown(a_result_that_waits_is_not_taken_back, begin, end),
+        cmocka_unit_test_setup_teardown(ended_leases_are_looked_for_with_tasks, begin, end),
         cmocka_unit_test_setup_teardown(results_are_recorded_at_once_if_nothing_else_is_under_way,
                                         begin, end),
         cmocka_unit_test_setup_teardown(what_is_in_flight_is_not_begun_again, begin, end),
