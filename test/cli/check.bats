@@ -143,7 +143,7 @@ expect()
     task known 1
     expect 2 'CRITICAL: 2 tasks are pending, more than 1 |*' --max-pending 1
     sql "INSERT INTO dq_minute VALUES (DATE_FORMAT(UTC_TIMESTAMP() - INTERVAL 10 MINUTE, '%Y-%m-%d %H:%i:00'), 'known',
-         REPEAT('a', 16), 9, 2, 7, 0, 0, 0, 9, 0, 0, 0, 0, 9, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0,
+         REPEAT('a', 16), 9, 2, 7, 0, 0, 0, 0, 9, 0, 0, 0, 0, 9, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0,
          9, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0)"
     expect 2 'CRITICAL: 7 tasks failed in 1h, more than 6 | * failed=7;;6;0 *' --max-failed 6
     expect 0 'OK: *' --max-failed 6/5m
