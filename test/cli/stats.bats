@@ -85,8 +85,10 @@ assert known[0]["time"].endswith(":00.000Z") and known[0]["late_max"] == 4000, k
     [[ $output == *' ████████████████████████'* ]]
     run dq stats --by day
     [ "$status" -eq 64 ]
-    run dq stats --by minute --since 300d
+    run dq stats --by minute --since 34d17h21m
     [ "$status" -eq 64 ]
+    [[ $output == *'--since is too long for --by minute: give --by hour, or less than 50000' ]]
+    [ "$(dq stats --by minute --since 34d17h20m --tag none -o tsv | wc -l)" -gt 50000 ]
 }
 
 @test 'stats -o prometheus is what promtool accepts; labels are escaped, and there are not too many' {
