@@ -68,17 +68,18 @@ void look_turn_over(struct look_turn *w, size_t count)
     look_turn_end(w, w->last && w->last < count ? w->last : 1);
 }
 
-/* If weights decide, a slot counts from its claim on: who comes later would claim it, too. But a
- * tag that runs nothing gets a slot of those that are kept for it, whoever waits for one. */
+/* A slot counts from its claim on, or each tag would claim the same one. But a tag that runs
+ * nothing gets a slot of those that are kept for it, whoever waits for one. If weights do not
+ * decide, tags that run more than they may claim again have all of these slots. */
 uint32_t look_turn_others(const struct look_turn *w, const struct look_tag *t, uint32_t slots,
                           uint32_t running)
 {
     const uint32_t kept = (uint32_t)handlers_slots_kept((int)slots);
     const uint32_t taken = w->taken - look_tag_taken(t);
+    const uint32_t others =
+        t->queued || t->running ? taken : MIN(taken, MAX(slots - kept, running + w->firsts));
 
-    if (!w->weighted)
-        return running - t->running;
-    return t->queued || t->running ? taken : MIN(taken, MAX(slots - kept, running + w->firsts));
+    return w->weighted ? others : MAX(others, running - t->running);
 }
 
 void look_turn_count(struct look_turn *w, struct look_tag *t, int queued, int running)

@@ -1,5 +1,5 @@
 #!/usr/bin/env bats
-# Priorities with real dqds: which of the due tasks of a tag start first, and that none waits for ever.
+# Priorities and turns with real dqds: which of the due tasks start first, and that none waits for ever.
 
 load ../lib/sandbox
 setup() { sandbox_clear; cd "$BATS_TEST_TMPDIR"; }
@@ -86,4 +86,22 @@ END
     # while both had tasks: 24 of 32, and 16 without weights
     heavy=$(sed -n 9,40p starts | grep -c heavy)
     [ "$heavy" -ge 21 ] && [ "$heavy" -le 29 ]
+}
+
+@test "a dqd whose slots are in use leaves the tasks of other tags to another one" {
+    : >starts
+    write_handlers <<END
+handlers:
+  'h.*':
+    run: echo >>$BATS_TEST_TMPDIR/starts; until [ -e $BATS_TEST_TMPDIR/go ]; do sleep 0.1; done
+END
+    seq 60 | awk '{ for (i = 0; i < 2; i++) print "{\"tag\":\"h." $1 "\"}" }' | dq -q add --from -
+    "$DQ_BIN/dqd" --resident --slots 4 3>&- & few=$!
+    wait_until all_started 4
+    "$DQ_BIN/dqd" --resident --slots 100 3>&- & many=$!
+    wait_until all_started 64
+    touch go
+    wait_until is 'status = 1' 120
+    kill $few $many
+    wait $few $many
 }
