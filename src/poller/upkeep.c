@@ -253,7 +253,7 @@ static int sweep(struct upkeep *u, enum task_status status, int64_t age_ms, size
                  struct err *err)
 {
     struct rows_faults faults = {0};
-    bool begins = !u->places[status].tag;
+    bool begins = !u->places[status].faults;
     int rc = retention_store_expire(u->ctx->db, status, age_ms, SWEEP_STEP, &u->places[status],
                                     ret_deleted, &faults, err);
 

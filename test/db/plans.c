@@ -213,6 +213,12 @@ static void retention(void **state)
                               &err));
     end_within(TAGS * 8);
     assert_int_equal(deleted, 0);
+    run(db, "UPDATE dq_task SET finish_time = UTC_TIMESTAMP(3) WHERE status = 2");
+    begin("retention, 100 of 10,000 that were due long ago and have just finished");
+    ok(retention_store_expire(db, TASK_FAILED, 3600000, 100, NULL, &deleted, NULL, &err));
+    end_within(TAGS * 8 + 100 * 4);
+    assert_int_equal(deleted, 0);
+    run(db, "UPDATE dq_task SET finish_time = expected_time + INTERVAL 1 HOUR WHERE status = 2");
 }
 
 static void lists(void **state)

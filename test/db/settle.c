@@ -490,6 +490,28 @@ static void retention_deletes_old_finished_tasks_with_their_history(void **state
     assert_int_equal(deleted, 0);
 }
 
+/* Of one tag, and beside others. */
+static void retention_finds_old_tasks_behind_younger_ones(void **state)
+{
+    struct retention_place place = {0};
+    size_t deleted, total = 0;
+    int calls = 0;
+    (void)state;
+    run(db,
+        "INSERT INTO dq_task (tag, message_body, status, expected_time, finish_time, create_time)"
+        " SELECT CONCAT('t', seq %% 4), '', 1, '2020-01-01' + INTERVAL seq SECOND,"
+        " IF(seq > 1200, '2020-01-02', UTC_TIMESTAMP(3)), '2020-01-01' FROM %s",
+        numbers(1300));
+    do {
+        ok(retention_store_expire(db, TASK_DONE, 3600000, 70, &place, &deleted, NULL, &err));
+        total += deleted;
+        calls++;
+    } while (place.tag && calls < 100);
+    assert_int_equal(total, 100);
+    assert_in_range(calls, 1300 / 70, 1300 / 70 + 5);
+    assert_int_equal(number(db, "SELECT COUNT(*) FROM dq_task"), 1200);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -508,6 +530,7 @@ int main(void)
         cmocka_unit_test_setup(a_finished_task_frees_its_key, harness_setup),
         cmocka_unit_test_setup(retention_deletes_old_finished_tasks_with_their_history,
                                harness_setup),
+        cmocka_unit_test_setup(retention_finds_old_tasks_behind_younger_ones, harness_setup),
     };
     return cmocka_run_group_tests(tests, harness_group, harness_group_end);
 }
