@@ -75,7 +75,8 @@ static void what_a_clock_ahead_has_decided_holds_nothing_up(void **state)
     assert_false(decided_ahead());
     assert_true(strchr(done.names, ' '));
     assert_int_equal(number(db, SLOTS_AHEAD), ahead);
-    assert_int_equal(number(db, "SELECT COUNT(*) FROM dq_schedule WHERE " IS_AHEAD("last_slot")), 0);
+    assert_int_equal(number(db, "SELECT COUNT(*) FROM dq_schedule WHERE " IS_AHEAD("last_slot")),
+                     0);
     assert_int_equal(
         number(db, "SELECT COUNT(*) FROM dq_schedule WHERE kind = 1 AND last_slot <> pause_reason"),
         0);
@@ -93,6 +94,26 @@ static void what_a_clock_ahead_has_decided_holds_nothing_up(void **state)
                                 " AND next_slot BETWEEN UTC_TIMESTAMP(3) + INTERVAL 50 MINUTE"
                                 " AND UTC_TIMESTAMP(3) + INTERVAL 61 MINUTE"),
                      2);
+}
+
+static void a_correction_that_meets_a_lock_changes_nothing_and_is_made_later(void **state)
+{
+    struct db *other = harness_db();
+    struct ahead_store_done done;
+    (void)state;
+    hourly("first", "-1 MINUTE", "");
+    decide_ahead();
+    run(other, "BEGIN");
+    number(other, "SELECT breaker FROM dq_limit WHERE name = 'h' FOR UPDATE");
+    assert_int_equal(ahead_store_correct(db, &done, &err), ERR_LOCKED);
+    assert_int_equal(number(db, "SELECT COUNT(*) FROM dq_schedule WHERE " IS_AHEAD("next_slot")),
+                     1);
+    assert_true(decided_ahead());
+    run(other, "ROLLBACK");
+    ok(ahead_store_correct(db, &done, &err));
+    assert_string_equal(done.names, "first");
+    assert_false(decided_ahead());
+    db_free(other);
 }
 
 static void decide_at(int seconds)
@@ -149,6 +170,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup(what_a_clock_ahead_has_decided_holds_nothing_up, harness_setup),
+        cmocka_unit_test_setup(a_correction_that_meets_a_lock_changes_nothing_and_is_made_later,
+                               harness_setup),
         cmocka_unit_test_setup(a_clock_set_back_an_hour_repeats_no_slot, harness_setup),
         cmocka_unit_test_setup(a_gap_that_rests_is_left_alone, harness_setup),
     };

@@ -46,6 +46,37 @@ def judge(t, count):
     return slots
 
 
+@case("decided-ahead", 20)
+def decided_ahead(t):
+    """Slots were decided, and a limit was held, while the server's clock was a year ahead. Connections are cut while
+    that is corrected. The schedules go on, each slot once, and what was held starts."""
+    rules = [
+        Rule(statement, action, 1, most=1)
+        for statement in (r"^UPDATE dq_schedule c SET", r"^UPDATE dq_slot FORCE", r"^UPDATE dq_limit SET .*hold_time")
+        for action in ("cut-before", "cut-after")
+    ]
+    t.handlers({"t": "", "held": ""})
+    schedules(t, 3)
+    for n in range(2):
+        proxy = t.proxy()
+        proxy.rules = rules
+        t.dqd(ini=t.configure(proxy.settings(), path=f"{t.dir}/dq{n}.ini", heartbeat="500ms"))
+    t.wait(lambda: t.one("SELECT COUNT(*) FROM dq_slot") > 9, "slots are decided")
+    t.faults.add("clock", by=-365 * 86400)
+    t.sql("UPDATE dq_slot SET decide_time = decide_time + INTERVAL 1 YEAR")
+    t.sql("UPDATE dq_schedule SET next_slot = next_slot + INTERVAL 1 YEAR, version = version + 1")
+    at = "UTC_TIMESTAMP(3) + INTERVAL 1 YEAR"
+    t.sql(f"INSERT INTO dq_limit (name, held_until, hold_time, update_time) VALUES ('held', {at}, {at}, {at})")
+    slots = t.one("SELECT COUNT(*) FROM dq_slot")
+    t.add(1, "held", words="ms=5")
+    t.wait(lambda: t.count("tag = 'held' AND status = 1") == 1, "what was held starts")
+    t.wait(lambda: t.one("SELECT COUNT(*) FROM dq_slot") > slots + 9, "schedules go on")
+    stop_schedules(t)
+    keys = t.one("SELECT COUNT(DISTINCT task_key) FROM dq_task")
+    t.expect(keys == t.count(), f"{t.count()} tasks, {keys} keys")
+    t.expect(sum(r.hits for r in rules) == len(rules), "the correction was not cut everywhere")
+
+
 @case("schedule-kill", 30)
 def schedule_kill(t):
     """dqds are killed, and their connections cut in the transaction that decides slots, while schedules run each
