@@ -163,7 +163,7 @@ static void put_stops(struct buf *sql, const struct claim_ask *ask)
         db_put_text(sql, ask->tag);
         buf_chr(sql, ')');
     }
-    if (!ask->locked) {
+    if (!ask->guarded && !ask->tag_limit.running) {
         buf_str(sql, " AND NOT EXISTS ");
         put_strict(sql, ask);
     }

@@ -46,14 +46,14 @@ struct claim_ask {
     struct limit
         tag_limit; /* of the handler: `running` holds where the row of the limit has none */
     const char *limit_name; /* of the handler; NULL: the tag's */
-    bool guarded;           /* as the last claim has seen it: that row is to be locked */
-    bool unsure;            /* nothing else tells of it: look if nothing is found */
-    bool doubtful;          /* it seems that nothing may start: read it, or the pause, before */
-    int64_t horizon_ms;     /* reserve the starts of a rate so far ahead */
+    /* as the last claim has seen it: that row is to be locked, as it is for tag_limit.running */
+    bool guarded;
+    bool unsure;        /* nothing else tells of it: look if nothing is found */
+    bool doubtful;      /* it seems that nothing may start: read it, or the pause, before */
+    int64_t horizon_ms; /* reserve the starts of a rate so far ahead */
     /* limit_name: whether another tag is under it, too */
     bool (*under)(void *arg, const char *tag);
     void *under_arg;
-    bool locked;         /* set by claim_store.c: that row is locked, and read */
     bool without_bodies; /* load no bodies */
     bool without_long;   /* leave tasks with long bodies for a later claim */
     int64_t row_us;      /* how long changing one of its rows takes, if that is long */

@@ -281,21 +281,19 @@ int claim_store_claim(struct db *db, const struct claim_owner *owner, const stru
                       struct task_array *won, struct claim_seen *ret, struct rows_faults *faults,
                       struct err *err)
 {
-    struct claim_ask asked = *ask;
-    struct claiming w = {.db = db, .owner = owner, .ask = &asked};
+    struct claiming w = {.db = db, .owner = owner, .ask = ask};
     enum care care = db_session_wary(db) ? CARE_SIFT : CARE_NONE;
     size_t before = faults ? faults->count : 0;
     uint64_t may = UINT64_MAX;
+    const bool limited = ask->guarded || ask->tag_limit.running;
     bool again = false;
     int rc = 0;
 
-    asked.locked = ask->guarded || ask->tag_limit.running;
     if (ask->doubtful)
-        rc = claim_limit_look(db, ask, asked.locked, &w.saw, &may, err);
+        rc = claim_limit_look(db, ask, limited, &w.saw, &may, err);
     for (; rc == 0 && may; care++) {
-        w = (struct claiming){.db = db, .owner = owner, .ask = &asked};
-        rc = asked.locked ? claim_limited(&w, care, faults, &again, err)
-                          : claim_freely(&w, faults, err);
+        w = (struct claiming){.db = db, .owner = owner, .ask = ask};
+        rc = limited ? claim_limited(&w, care, faults, &again, err) : claim_freely(&w, faults, err);
         if (!again)
             break;
         claiming_done(&w);
