@@ -89,7 +89,7 @@ static int settle(struct duties *d, struct err *err)
     look_settled(&d->look, back, flight_count(&d->flight) == 0);
     if (rc > 0)
         wakeup_ring(&d->wakeup);
-    return settle_flush_outputs(&d->results, err);
+    return 0;
 }
 
 static int judge(struct duties *d, struct err *err)
@@ -140,6 +140,8 @@ static int schedule(struct duties *d, struct err *err)
     X(BREAKER, "breaker", breaker_next(&d->breakers), judge(d, err), RECORD)                     \
     X(HOLD, "hold", hold_next(&d->holds), hold_flush(&d->holds, err), PROMISE)                   \
     X(SETTLE, "settle", settle_when(d), settle(d, err), PROMISE)                                 \
+    X(OUTPUT, "output", settle_has_outputs(&d->results) ? 0 : NEVER_US,                          \
+      settle_flush_output(&d->results, err), RECORD)                                             \
     X(LOAD, "load", handover_next(&d->handover), handover_load(&d->handover, err), PROMISE)      \
     X(BEAT, "beat", registry_next(&d->registry), beat(d, err), PROMISE)                          \
     X(SCHEDULE, "schedule", schedule_next(&d->schedules), schedule(d, err), PROMISE)             \
@@ -181,10 +183,10 @@ static const struct {
 /* --- failures --- */
 
 /* A pass does not wait until a right is granted or a disk has room: the next one will see. For
- * results it waits a lease. */
+ * results it waits a lease. Outputs keep it from nothing. */
 static bool pass_is_over(const struct duties *d, enum duty which, int64_t now_us)
 {
-    return d->ctx.once && flight_count(&d->flight) == 0 &&
+    return d->ctx.once && flight_count(&d->flight) == 0 && which != DUTY_OUTPUT &&
            (settle_count(&d->results) == 0 ||
             now_us - d->troubles[which].since_us > context_lease_us(&d->ctx));
 }
@@ -380,7 +382,8 @@ void duty_set_handlers(struct duties *d, struct handlers *handlers)
 bool duty_settled(const struct duties *d)
 {
     return flight_count(&d->flight) == 0 && settle_count(&d->results) == 0 &&
-           !settle_has_outputs(&d->results) && !claim_in_doubt(&d->claims);
+           (!settle_has_outputs(&d->results) || d->troubles[DUTY_OUTPUT].since_us) &&
+           !claim_in_doubt(&d->claims);
 }
 
 const struct err *duty_refused(const struct duties *d)

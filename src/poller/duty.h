@@ -33,7 +33,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#define DUTY_MOST 16
+#define DUTY_MOST 17
 
 struct duties {
     struct context ctx;

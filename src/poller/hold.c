@@ -1,6 +1,7 @@
 /*
  * hold.c - see hold.h. Invariant: a hold leaves the queue only when the store has reported what
- * became of it; those of other limits do not wait for one whose row is locked.
+ * became of it; those of other limits do not wait for one whose row is locked, unless each would
+ * wait as long, one after the other.
  */
 #include "poller/hold.h"
 
@@ -14,6 +15,9 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/param.h>
+
+/* A try that takes this long has waited: for a row, if the server has no NOWAIT, or the table. */
+#define WAITED_US INT64_C(500000)
 
 static struct hold *find(const struct holds *h, const char *limit)
 {
@@ -55,34 +59,38 @@ int64_t hold_next(const struct holds *h)
 
     for (size_t i = 0; i < h->count; i++)
         next_us = MIN(next_us, h->items[i].again_us);
-    return next_us;
+    return MAX(next_us, h->not_before_us);
 }
 
 int hold_flush(struct holds *h, struct err *err)
 {
-    for (size_t i = h->count; i-- > 0;) {
-        struct hold *x = &h->items[i];
-        const int64_t sent_us = when_steady_us();
-        char text[WHEN_TEXT_SIZE];
+    const int64_t sent_us = when_steady_us();
+    char text[WHEN_TEXT_SIZE];
+    size_t at = 0;
 
-        if (sent_us < x->again_us)
-            continue;
-        int rc = limit_store_hold(h->ctx->db, x->limit, x->for_ms, x->reason, err);
-        if (rc == ERR_LOCKED) {
-            x->locked_us = retry_pause_locked(x->locked_us, when_steady_us() - sent_us);
-            x->again_us = when_steady_us() + x->locked_us;
-            continue;
-        }
-        if (rc == ERR_TRANSIENT || (rc < 0 && !db_connected(h->ctx->db)))
-            return rc;
-        log_fold(when_steady_us(), rc < 0 ? LOG_WARN : LOG_NOTE,
-                 rc < 0 ? "cannot hold a limit as a handler asked"
-                        : "a handler asked to hold its limit",
-                 x->limit, rc < 0 ? err->text : x->reason, "limit=%s for=%s error=%s",
-                 log_quote(x->limit), when_format_duration(text, x->for_ms),
-                 log_quote(rc < 0 ? err->text : x->reason));
-        drop(h, i);
+    for (size_t i = 1; i < h->count; i++)
+        if (h->items[i].again_us < h->items[at].again_us)
+            at = i;
+    struct hold *x = &h->items[at];
+    int rc = limit_store_hold(h->ctx->db, x->limit, x->for_ms, x->reason, err);
+    if (rc == ERR_LOCKED) {
+        const int64_t now_us = when_steady_us();
+
+        x->locked_us = retry_pause_locked(x->locked_us, now_us - sent_us);
+        x->again_us = now_us + x->locked_us;
+        if (now_us - sent_us > WAITED_US)
+            h->not_before_us = x->again_us;
+        return 0;
     }
+    if (rc == ERR_TRANSIENT || (rc < 0 && !db_connected(h->ctx->db)))
+        return rc;
+    log_fold(when_steady_us(), rc < 0 ? LOG_WARN : LOG_NOTE,
+             rc < 0 ? "cannot hold a limit as a handler asked"
+                    : "a handler asked to hold its limit",
+             x->limit, rc < 0 ? err->text : x->reason, "limit=%s for=%s error=%s",
+             log_quote(x->limit), when_format_duration(text, x->for_ms),
+             log_quote(rc < 0 ? err->text : x->reason));
+    drop(h, at);
     return 0;
 }
 

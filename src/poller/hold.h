@@ -24,6 +24,7 @@ struct holds {
     const struct context *ctx;
     struct hold *items;
     size_t count, cap;
+    int64_t not_before_us; /* the last try waited for a lock that may be in the way of all */
 };
 void hold_free(struct holds *h);
 
@@ -32,7 +33,7 @@ void hold_queue(struct holds *h, const char *limit, int64_t for_ms, const char *
 /* Whether one of that limit is not recorded yet. */
 bool hold_has(const struct holds *h, const char *limit);
 
-/* The duty. Asks the database if there are some. One that the server refuses is dropped, which is
+/* The duty. Records one of those that are due. One that the server refuses is dropped, which is
  * logged; one whose row is locked stays. 0, or a negative code with err if the connection broke. */
 int64_t hold_next(const struct holds *h);
 int hold_flush(struct holds *h, struct err *err);

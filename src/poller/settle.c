@@ -82,20 +82,22 @@ bool settle_has_outputs(const struct settle_results *q)
     return q->output_count > 0;
 }
 
-int settle_flush_outputs(struct settle_results *q, struct err *err)
+/* One that is locked lets the others go first. */
+int settle_flush_output(struct settle_results *q, struct err *err)
 {
-    while (q->output_count) {
-        const struct settle_output *o = &q->outputs[q->output_count - 1];
-        int rc = attempt_store_add_output(q->ctx->db, &o->ref, o->output, o->size, err);
+    const struct settle_output o = q->outputs[q->output_count - 1];
+    int rc = attempt_store_add_output(q->ctx->db, &o.ref, o.output, o.size, err);
 
-        if (rc == ERR_TRANSIENT || (rc < 0 && !db_connected(q->ctx->db)))
-            return rc;
-        if (rc < 0)
-            log_fold(when_steady_us(), LOG_WARN, "cannot store the output of a cancelled task",
-                     NULL, err->text, "id=%" PRIu64 " error=%s", o->ref.id, log_quote(err->text));
-        free(o->output);
-        q->output_count--;
+    if (rc == ERR_TRANSIENT || rc == ERR_LOCKED || (rc < 0 && !db_connected(q->ctx->db))) {
+        q->outputs[q->output_count - 1] = q->outputs[0];
+        q->outputs[0] = o;
+        return rc;
     }
+    if (rc < 0)
+        log_fold(when_steady_us(), LOG_WARN, "cannot store the output of a cancelled task", NULL,
+                 err->text, "id=%" PRIu64 " error=%s", o.ref.id, log_quote(err->text));
+    free(o.output);
+    q->output_count--;
     return 0;
 }
 
@@ -144,8 +146,6 @@ int64_t settle_next(const struct settle_results *q, const struct settle_load *lo
     int64_t again_us, at;
     size_t n = waiting(q, &first, &again_us);
 
-    if (settle_has_outputs(q))
-        return 0;
     if (n == 0)
         return again_us;
     if (n >= SETTLE_MOST || q->ctx->ending)
@@ -460,6 +460,9 @@ void settle_free(struct settle_results *q)
     for (size_t i = 0; i < q->count; i++)
         item_done(&q->items[i]);
     free(q->items);
+    if (q->output_count)
+        log_event(LOG_WARN, "the output of cancelled tasks was not stored", "tasks=%zu",
+                  q->output_count);
     for (size_t i = 0; i < q->output_count; i++)
         free(q->outputs[i].output);
     free(q->outputs);

@@ -89,9 +89,9 @@ int64_t settle_next(const struct settle_results *q, const struct settle_load *lo
  * due; 0; or a negative code with err: all stay queued. */
 int settle_flush(struct settle_results *q, bool *ret_back, struct err *err);
 
-/* Stores the queued outputs. Asks the database if there are some. 0, or a negative code with err if
- * they are to be tried again: the connection broke. */
-int settle_flush_outputs(struct settle_results *q, struct err *err);
+/* Another duty, while there are outputs. Stores one of them. 0, or a negative code with err if it
+ * is to be tried again: it is locked, or the connection broke. */
+int settle_flush_output(struct settle_results *q, struct err *err);
 
 /* --- leases of tasks whose result waits: renewed like those of tasks that run, so that nobody
  * repeats what has been done --- */

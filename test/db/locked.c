@@ -1,0 +1,95 @@
+/* What a poller does while another session has locked a table: it asks once, then others have their
+ * turn, and nothing is lost. */
+#include "harness.h"
+#include "poller/hold.h"
+#include "poller/settle.h"
+#include "store/db/db_connect.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+
+static const struct conf conf = {.dqd = {.lease_ms = 10000, .heartbeat_ms = 1000}};
+static struct context ctx = {.conf = &conf};
+
+/* How often the session has tried that. */
+static int64_t tries(const char *command)
+{
+    char where[80];
+
+    snprintf(where, sizeof where, "= 'Com_%s'", command);
+    return session_status(db, where);
+}
+
+static void outputs_of_cancelled_tasks_wait_for_a_locked_table(void **state)
+{
+    enum { N = 3 };
+    struct claim_owner a = owner('a');
+    struct task_array won = claimed(&a, N);
+    struct db *other = harness_db();
+    struct settle_results q;
+    (void)state;
+    ctx.db = db;
+    settle_init(&q, &ctx, NULL, NULL, NULL);
+    for (size_t i = 0; i < N; i++) {
+        struct claim_ref ref = {won.items[i].id, won.items[i].version};
+        run(db,
+            "INSERT INTO dq_attempt (task_id, version, attempt, finish_time, outcome) VALUES"
+            " (%" PRIu64 ", %" PRIu64 ", 1, UTC_TIMESTAMP(3), 'cancelled')",
+            ref.id, ref.version);
+        settle_queue_output(&q, &ref, "text", 4);
+    }
+    run(other, "LOCK TABLES dq_attempt READ");
+    for (int i = 1; i <= 2; i++) {
+        const int64_t before = tries("update");
+        assert_int_equal(settle_flush_output(&q, &err), ERR_LOCKED);
+        assert_int_equal(tries("update") - before, 1);
+        assert_int_equal(q.output_count, N);
+    }
+    run(other, "UNLOCK TABLES");
+    while (settle_has_outputs(&q))
+        ok(settle_flush_output(&q, &err));
+    assert_int_equal(number(db, "SELECT COUNT(*) FROM dq_attempt WHERE output = 'text'"), N);
+    settle_free(&q);
+    db_free(other);
+    task_array_done(&won);
+}
+
+static void holds_wait_for_a_locked_table(void **state)
+{
+    static const char *const limits[] = {"a", "b", "c"};
+    struct db *other = harness_db();
+    struct holds h = {.ctx = &ctx};
+    (void)state;
+    ctx.db = db;
+    for (size_t i = 0; i < 3; i++)
+        hold_queue(&h, limits[i], WHEN_HOUR, "why");
+    run(other, "LOCK TABLES dq_limit READ");
+    const int64_t before = tries("insert");
+    while (hold_next(&h) <= when_steady_us() && tries("insert") - before < 3)
+        ok(hold_flush(&h, &err));
+    assert_int_equal(tries("insert") - before, 1);
+    run(other, "UNLOCK TABLES");
+    while (h.count)
+        ok(hold_flush(&h, &err));
+    assert_int_equal(number(db, "SELECT COUNT(*) FROM dq_limit WHERE hold_reason = 'why'"), 3);
+    /* a row that is locked, for which the server need not wait, is one limit's affair */
+    for (size_t i = 0; i < 3 && db_is_mariadb(db); i++)
+        hold_queue(&h, limits[i], 2 * WHEN_HOUR, "again");
+    run(other, "START TRANSACTION");
+    run(other, "UPDATE dq_limit SET version = version + 1 WHERE name = 'a'");
+    while (h.count > 1)
+        ok(hold_flush(&h, &err));
+    assert_true(!db_is_mariadb(db) || (h.count == 1 && hold_has(&h, "a")));
+    run(other, "ROLLBACK");
+    hold_free(&h);
+    db_free(other);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup(outputs_of_cancelled_tasks_wait_for_a_locked_table, harness_setup),
+        cmocka_unit_test_setup(holds_wait_for_a_locked_table, harness_setup),
+    };
+    return cmocka_run_group_tests(tests, harness_group, harness_group_end);
+}
