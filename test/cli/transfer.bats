@@ -139,6 +139,19 @@ values()
     [ "$(wc -l <two)" -eq "$(grep -c '"tag":"good"' two)" ]
 }
 
+@test 'a task that changes its state meanwhile is in every export of its tag' {
+    dq -q add mail.one x --in 1h
+    local some
+    some=$(for i in {1..500}; do echo 'UPDATE dq_task SET status = (status + 1) % 3;'; done)
+    while [ ! -e end ]; do sql "$some"; done 3>&- & local changing=$!
+    for i in {1..40}; do
+        dq -q export -t 'mail.*' >"file.$i"
+    done
+    touch end
+    wait $changing
+    [ "$(cat file.* | grep -c '"tasks":1,')" -eq 40 ]
+}
+
 @test 'a running task is exported as pending, and its attempt does not count' {
     id=$(dq -q add t)
     sql "UPDATE dq_task SET status = 3, version = 5, attempt = 2, host = 'h', pid = 1,

@@ -1,7 +1,11 @@
 /* Lists: every filter, in a total order, whatever the way they are read. */
 #include "harness.h"
 
+#include "store/ask/targets.h"
+
 #include <inttypes.h>
+#include <pthread.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 
 struct seen {
@@ -261,6 +265,39 @@ static void nothing_is_shown_twice_while_tasks_move(void **state)
     assert_order(SORT_EXPECTED);
 }
 
+static atomic_bool listed;
+
+static void *change_states(void *arg)
+{
+    while (!listed)
+        run(arg, "UPDATE dq_task SET status = (status + 1) %% 7 WHERE tag = 'b.only'");
+    return NULL;
+}
+
+/* Each time it is the only task of its tag in that state. The others make more ranges than one
+ * statement reads. */
+static void a_task_that_changes_its_state_is_in_every_whole_list(void **state)
+{
+    static const char *const globs[] = {"b.*", "*"};
+    struct db *other = harness_db();
+    pthread_t thread;
+    (void)state;
+    fill_tags(70, 70);
+    add("b.only", NULL, 0);
+    listed = false;
+    assert_int_equal(pthread_create(&thread, NULL, change_states, other), 0);
+    for (int i = 0; i < 400; i++) {
+        struct task_filter f = {.tag_glob = globs[i % 2]};
+        struct targets x = {0};
+        ok(targets_list(db, &f, TASK_ANY, NULL, NULL, &x, &err));
+        assert_int_equal(x.count, i % 2 ? 71 : 1);
+        targets_done(&x);
+    }
+    listed = true;
+    pthread_join(thread, NULL);
+    db_free(other);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -270,6 +307,7 @@ int main(void)
         cmocka_unit_test_setup(the_caller_can_stop, harness_setup),
         cmocka_unit_test_setup(bodies_come_on_request, harness_setup),
         cmocka_unit_test_setup(nothing_is_shown_twice_while_tasks_move, harness_setup),
+        cmocka_unit_test_setup(a_task_that_changes_its_state_is_in_every_whole_list, harness_setup),
     };
     return cmocka_run_group_tests(tests, harness_group, harness_group_end);
 }

@@ -188,6 +188,7 @@ static int run(struct cmd_context *c, const void *values, struct err *err)
     x->err = err;
     int rc = select_filter(c, &v->select, TASK_ANY, &f, err);
     f.sort = SORT_ID;
+    f.whole = true;
     f.unordered = &unordered;
     progress_init(&x->progress, c->quiet, "tasks");
     interrupt_catch();

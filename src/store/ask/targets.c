@@ -44,6 +44,7 @@ int targets_list(struct db *db, const struct task_filter *f, unsigned allowed,
     struct task_filter allowing = *f;
     struct listing l = {x, wanted, arg};
 
+    allowing.whole = true;
     allowing.statuses = (f->statuses ? f->statuses : TASK_ANY) & allowed;
     return allowing.statuses ? task_list(db, &allowing, false, add_target, &l, err) : 0;
 }

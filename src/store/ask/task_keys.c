@@ -45,6 +45,7 @@ struct task_keys {
     struct cursor *cursors; /* a heap by head, once filled */
     size_t count, cap;
     size_t page;          /* 0: everything in one page */
+    size_t together;      /* so many cursors, those of a tag, are filled by one statement */
     struct task_key last; /* returned last; id 0: none was */
 };
 
@@ -208,20 +209,55 @@ static void take_range(const struct db_rows *r, void *arg)
         cursor_add(k, db_int(r, RANGE_STATUS, 0), tag);
 }
 
+/* One for each value of status that is wanted, whether there are such tasks or not. */
+static void add_tag(struct task_keys *k, const char *tag)
+{
+    const size_t count = k->count;
+
+    for (int s = 0; s < SQL_STATUS_COUNT; s++)
+        if (k->statuses & TASK_BIT(sql_status_of((uint64_t)s)))
+            cursor_add(k, s, tag);
+    k->together = k->count - count;
+}
+
+static void take_tag(const struct db_rows *r, void *arg)
+{
+    struct task_keys *k = arg;
+    MEM_LOCAL char *tag = sql_dup_tag(r, COLUMNS_ONLY);
+
+    if (!k->f->tag_glob || task_tag_glob(k->f->tag_glob, tag))
+        add_tag(k, tag);
+}
+
+/* A task changes its state, never its tag: nothing is lost between this statement and those that
+ * read the ranges, if each reads all states of a tag. */
+static int add_tags(struct task_keys *k, struct err *err)
+{
+    BUF_LOCAL struct buf pause = BUF_INIT;
+
+    put_pause(&pause, k, "r.tag");
+    return sql_all(k->db, COLUMNS_ONE, take_tag, k, err,
+                   "SELECT tag FROM (SELECT status, tag FROM dq_task FORCE INDEX (due)"
+                   " GROUP BY status, tag) r WHERE 1? GROUP BY tag",
+                   SQL_PART(pause.data ? pause.data : ""));
+}
+
 static int add_ranges(struct task_keys *k, struct err *err)
 {
     const char *glob = k->f->tag_glob;
     BUF_LOCAL struct buf sql = BUF_INIT;
+    int rc = 0;
 
-    const bool one = glob && !task_filter_has_wildcard(glob);
-    for (int s = 0; one && s < SQL_STATUS_COUNT; s++)
-        if (k->statuses & TASK_BIT(sql_status_of((uint64_t)s)))
-            cursor_add(k, s, glob);
-    if (one && !(k->statuses & TASK_BIT(TASK_STATUS_UNKNOWN)))
-        return 0;
+    const bool one = glob && !task_filter_has_wildcard(glob), odd = one || k->f->whole;
+    if (one)
+        add_tag(k, glob);
+    else if (odd)
+        rc = add_tags(k, err);
+    if (rc < 0 || (odd && !(k->statuses & TASK_BIT(TASK_STATUS_UNKNOWN))))
+        return rc;
     buf_printf(&sql, "SELECT %s FROM (SELECT status, tag FROM dq_task FORCE INDEX (due)",
                COLUMNS_SELECT(RANGE_COLUMNS));
-    if (one)
+    if (odd)
         buf_str(&sql, " WHERE status >= " TEXT_OF(SQL_STATUS_COUNT));
     buf_str(&sql, " GROUP BY status, tag) r WHERE 1"); /* a loose index scan */
     put_pause(&sql, k, "r.tag");
@@ -265,14 +301,14 @@ static int load_ranges(struct task_keys *k, struct err *err)
 }
 
 /* Sorted by id, a range of `due` must be read to its end for each page, so one page has to hold all
- * that is wanted. */
+ * that is wanted; and it has to if nothing may be lost between two pages. */
 static size_t page_size(const struct task_keys *k, bool ranges)
 {
     const struct task_filter *f = k->f;
     size_t cursors = MAX(k->count, 1), page = PAGES_KEYS / cursors;
     bool all_match = !task_filter_needs_row(f);
 
-    if (ranges && by_id(f))
+    if (ranges && (by_id(f) || f->whole))
         return all_match ? f->limit : 0;
     if (all_match && f->limit && f->limit < PAGE_MAX && 2 * f->limit / cursors < page)
         page = ranges ? 2 * f->limit / cursors : f->limit;
@@ -282,13 +318,14 @@ static size_t page_size(const struct task_keys *k, bool ranges)
 /* Reads the first page of each cursor; or everything, if the table is small for so many of them. */
 static int fill_all(struct task_keys *k, bool ranges, struct err *err)
 {
+    const size_t some = FILL_CURSORS - FILL_CURSORS % MAX(k->together, 1);
     int rc = ranges ? tag_store_is_small(k->db, k->count / CURSORS_A_COUNT, err) : 0;
 
     if (rc == 1)
         return load_ranges(k, err);
     k->page = page_size(k, ranges);
-    for (size_t i = 0; rc == 0 && i < k->count; i += FILL_CURSORS)
-        rc = fill(k, i, MIN(i + FILL_CURSORS, k->count), err);
+    for (size_t i = 0; rc == 0 && i < k->count; i += some)
+        rc = fill(k, i, MIN(i + some, k->count), err);
     return rc;
 }
 
