@@ -10,7 +10,7 @@ CREATE TABLE IF NOT EXISTS dq_meta (
   name varchar(64) CHARACTER SET ascii COLLATE ascii_bin NOT NULL,
   value varchar(255) CHARACTER SET utf8mb4 COLLATE utf8mb4_bin NOT NULL,
   PRIMARY KEY (name)
-) ENGINE=InnoDB COMMENT='dq: facts about the schema: schema_version, the number of the last migration, and schema_compat, the oldest number that still works';
+) ENGINE=InnoDB ROW_FORMAT=DYNAMIC COMMENT='dq: facts about the schema: schema_version, the number of the last migration, and schema_compat, the oldest number that still works';
 
 -- An application may insert tasks itself, inside its own transaction:
 --   INSERT INTO dq_task (tag, message_body, expected_time, create_time)
@@ -95,7 +95,7 @@ CREATE TABLE IF NOT EXISTS dq_limit (
   update_time datetime(3) NULL,
   PRIMARY KEY (name),
   KEY pattern (pattern)
-) ENGINE=InnoDB COMMENT='dq: how many tasks may start, how fast and when; pauses and holds; its row is the lock of a limit over all hosts';
+) ENGINE=InnoDB ROW_FORMAT=DYNAMIC COMMENT='dq: how many tasks may start, how fast and when; pauses and holds; its row is the lock of a limit over all hosts';
 
 CREATE TABLE IF NOT EXISTS dq_poller (
   token binary(16) NOT NULL,
@@ -117,7 +117,7 @@ CREATE TABLE IF NOT EXISTS dq_poller (
   tzdata varchar(16) CHARACTER SET ascii COLLATE ascii_bin NOT NULL DEFAULT '' COMMENT 'version of the time zones of its host; empty: not known',
   clock_ahead bigint NULL COMMENT 'ms by which the clock of its host is ahead of that of the server; NULL: not known yet',
   PRIMARY KEY (token)
-) ENGINE=InnoDB COMMENT='dq: live processes of dqd';
+) ENGINE=InnoDB ROW_FORMAT=DYNAMIC COMMENT='dq: live processes of dqd';
 
 -- Each dqd counts what it does, by minute and tag.
 CREATE TABLE IF NOT EXISTS dq_minute (
@@ -161,7 +161,7 @@ CREATE TABLE IF NOT EXISTS dq_minute (
   run_10m int unsigned NOT NULL,
   run_1h int unsigned NOT NULL COMMENT 'those that ran even longer are the rest of ended',
   PRIMARY KEY (minute, tag, poller)
-) ENGINE=InnoDB COMMENT='dq: what each dqd did in each minute, written with its heartbeat';
+) ENGINE=InnoDB ROW_FORMAT=DYNAMIC COMMENT='dq: what each dqd did in each minute, written with its heartbeat';
 
 -- What each dqd serves.
 CREATE TABLE IF NOT EXISTS dq_handler (
@@ -179,7 +179,7 @@ CREATE TABLE IF NOT EXISTS dq_handler (
   timeout bigint unsigned NOT NULL COMMENT 'ms',
   retry varchar(1024) CHARACTER SET ascii COLLATE ascii_bin NULL COMMENT 'the waits of the retry list in ms, separated by commas; NULL: not known',
   PRIMARY KEY (handlers, is_glob, pattern)
-) ENGINE=InnoDB COMMENT='dq: the handlers of dqds; those with the same file share their rows';
+) ENGINE=InnoDB ROW_FORMAT=DYNAMIC COMMENT='dq: the handlers of dqds; those with the same file share their rows';
 
 CREATE TABLE IF NOT EXISTS dq_rest (
   token binary(16) NOT NULL COMMENT 'of a dqd in dq_poller',
@@ -188,7 +188,7 @@ CREATE TABLE IF NOT EXISTS dq_rest (
   reason tinyint unsigned NOT NULL COMMENT '0: its handler could not be started; 1: the server refuses to change its tasks; 2: changing one takes long; 3: what the processes that stay are doing',
   error text CHARACTER SET utf8mb4 COLLATE utf8mb4_bin NULL,
   PRIMARY KEY (token, tag)
-) ENGINE=InnoDB COMMENT='dq: tags that a dqd leaves alone, or can claim few tasks of';
+) ENGINE=InnoDB ROW_FORMAT=DYNAMIC COMMENT='dq: tags that a dqd leaves alone, or can claim few tasks of';
 
 -- What operators did, and when a dqd began and ended.
 CREATE TABLE IF NOT EXISTS dq_event (
@@ -206,7 +206,7 @@ CREATE TABLE IF NOT EXISTS dq_event (
   PRIMARY KEY (token, step),
   KEY event_time (by_procedure, event_time),
   KEY task (task_id, event_time)
-) ENGINE=InnoDB COMMENT='dq: acts of operators, starts and ends of dqd; rows are added and, by retention, deleted, but never changed';
+) ENGINE=InnoDB ROW_FORMAT=DYNAMIC COMMENT='dq: acts of operators, starts and ends of dqd; rows are added and, by retention, deleted, but never changed';
 
 -- What a running attempt writes, while someone follows it.
 CREATE TABLE IF NOT EXISTS dq_output (

@@ -152,7 +152,7 @@ static void put_star(struct buf *b, size_t from)
     if (b->len > from && b->data[b->len - 1] == '*')
         return;
     if (b->len > from + 1 && b->data[b->len - 2] == '*' && strchr("-.:,/_+T", b->data[b->len - 1]))
-        b->len--;
+        b->data[--b->len] = '\0';
     else
         buf_chr(b, '*');
 }
@@ -237,7 +237,7 @@ void pattern_put(struct buf *b, const char *error)
     while (s.at < s.len) {
         put_next(b, &s, from);
         if (b->len - from > PATTERN_MAX) {
-            b->len = text_cut(b->data, from + PATTERN_MAX);
+            b->data[b->len = text_cut(b->data, from + PATTERN_MAX)] = '\0';
             put_star(b, from);
             return;
         }

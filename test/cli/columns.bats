@@ -137,6 +137,10 @@ fill()
     run dq add --from odd
     [ "$status" -eq 65 ]
     [[ $output == *'"in", "at" and "expected" cannot be combined'* ]]
+    echo '{"tag":"t","delay":"1h"}' >odd
+    run dq add --from odd
+    [ "$status" -eq 65 ]
+    [[ $output == *'"delay" is no time to start: use "in"'* ]]
     printf 'id\ttag\tbdoy\n1\tt\tx\n' >odd.tsv
     run dq add --from odd.tsv
     [ "$status" -eq 65 ]

@@ -174,7 +174,9 @@ refused()
     dq -q schedule apply before >made
     [ "$(grep -c new made)" = 6 ]
     all | diff kept -
-    export_ | diff before -
+    dq -q schedule pause plain
+    export_ 2>note | diff before -
+    [ "$(<note)" = 'paused schedules: 1; the lines do not say so' ]
 }
 
 @test 'a time that counts from now is that of the database' {

@@ -41,6 +41,18 @@ static void init_creates_the_database_and_does_nothing_twice(void **state)
     db_free(d);
 }
 
+static void the_row_format_of_the_server_does_not_matter(void **state)
+{
+    struct db *d = db_new(conf_for("dq_compact"));
+    int from = -1;
+    (void)state;
+    as_root("SET GLOBAL innodb_default_row_format = compact");
+    int rc = schema_migrate(d, NULL, NULL, &from, &err);
+    as_root("SET GLOBAL innodb_default_row_format = dynamic");
+    ok(rc);
+    db_free(d);
+}
+
 static void a_missing_schema_says_what_to_do(void **state)
 {
     struct db *d = db_new(conf_for("dq_bare"));
@@ -288,6 +300,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(init_creates_the_database_and_does_nothing_twice),
+        cmocka_unit_test(the_row_format_of_the_server_does_not_matter),
         cmocka_unit_test(a_missing_schema_says_what_to_do),
         cmocka_unit_test(programs_between_compat_and_version_work),
         cmocka_unit_test(a_missing_compat_is_put_in),

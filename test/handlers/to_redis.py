@@ -70,6 +70,7 @@ def errors_are_mapped(redis, directory):
     both("a list", redis.url, DONE)
     both("a word", redis.url, PERMANENT, ("LPUSH", "word"))
     both("no such command", redis.url, PERMANENT, ("LPUSHH", "tasks"))
+    both("no key", redis.url, NOT_SET_UP, ("XADD",))
     both("wrong arguments", redis.url, PERMANENT, ("XADD", "stream", "MAXLEN", "some"))
     for error in (b"LOADING Redis is loading the dataset in memory", b"READONLY You can't write", b"OOM not allowed",
                   b"MASTERDOWN Link with MASTER is down", b"CLUSTERDOWN The cluster is down", b"TRYAGAIN Multiple keys",

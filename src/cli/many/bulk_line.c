@@ -28,6 +28,7 @@ enum field {
     FIELD_PRIORITY,
     FIELD_EXPIRES,
     FIELD_EXPIRES_AT,
+    FIELD_DELAY, /* list prints it beside expected, and it is ignored there */
     FIELD_COUNT,
     FIELD_WHEN = FIELD_COUNT, /* TSV, CSV: an in or an at, by its look */
     FIELD_IGNORED
@@ -41,7 +42,7 @@ static const struct json_member members[] = {
     [FIELD_MAX_ATTEMPTS] = {"max_attempts", JSON_INT, false},
     [FIELD_ATTEMPTED] = {"attempted", JSON_INT, false}, [FIELD_EXPIRES] = {"expires", JSON_TEXT, false},
     [FIELD_EXPIRES_AT] = {"expires_at", JSON_TEXT, false},
-    [FIELD_PRIORITY] = {"priority", JSON_TEXT, false},
+    [FIELD_PRIORITY] = {"priority", JSON_TEXT, false}, [FIELD_DELAY] = {"delay", JSON_ANY, false},
 };
 /* clang-format on */
 
@@ -144,6 +145,8 @@ static int set_times(struct bulk_line_parser *p, const struct json_value *v, str
         return err_set(err, ERR_DATA, "\"in\", \"at\" and \"expected\" cannot be combined");
     if (in->present)
         return when_parse_duration(in->text, &ret->delay_ms, err);
+    if (!at->present && v[FIELD_DELAY].present)
+        return err_set(err, ERR_DATA, "\"delay\" is no time to start: use \"in\"");
     if (!at->present)
         return 0;
     return read_instant(p, at->text, &ret->expected_at, err);

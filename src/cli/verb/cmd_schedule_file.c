@@ -235,7 +235,7 @@ static int run_export(struct cmd_context *c, const void *values, struct err *err
     const struct schedule_filter filter = {
         .glob = c->operand_count ? c->operands[0] : NULL, .owner = v->owner, .bodies = true};
     struct schedule *all;
-    size_t count;
+    size_t count, paused = 0;
     struct buf b = BUF_INIT;
     int rc = schedule_store_list(c->db, &filter, &all, &count, &c->style.cell.now_at, err);
     if (rc < 0)
@@ -243,8 +243,11 @@ static int run_export(struct cmd_context *c, const void *values, struct err *err
     for (size_t i = 0; i < count; i++) {
         schedule_words_put(&b, &cmd_schedule_set, &all[i]);
         buf_chr(&b, '\n');
+        paused += all[i].paused_at != TASK_TIME_NONE;
     }
     inert_take(&b);
+    if (paused)
+        cmd_note(c, "paused schedules: %zu; the lines do not say so", paused);
     schedule_row_free(all, count);
     return 0;
 }
