@@ -99,6 +99,7 @@ static void drain(struct poller *p, const char *why, int64_t limit_us)
     notify_send("STOPPING=1\nSTATUS=%s, %zu jobs left", why, jobs(p));
     log_event(LOG_INFO, why, "jobs=%zu", jobs(p));
     d->ctx.ending = true;
+    registry_beat_soon(&d->registry); /* others take our share */
     wakeup_end(&d->wakeup);
     return_waiting(d, "dqd is stopping");
     if (p->lock_fd >= 0) { /* the next cron-style run may begin while our last handlers finish */

@@ -89,11 +89,12 @@ static int say(struct registry *r, struct poller_share *ret, struct err *err)
     const struct handlers_table *table = tags_table(r->tags);
     BUF_LOCAL struct buf globs = BUF_INIT;
     struct poller_say say = {.mode = r->mode,
-                             .slots = (int)ctx->slots,
+                             .slots = ctx->ending ? 0 : (int)ctx->slots,
                              .running = (int)look_running(r->look),
                              .stale_after_ms = STALE_BEATS * ctx->conf->dqd.heartbeat_ms,
                              .lease_ms = ctx->conf->dqd.lease_ms,
                              .handlers = r->tags->recorded,
+                             .serves = table->number,
                              .handlers_file = table->handlers->path,
                              .tags = globs_of(r->tags, &globs),
                              .clock_ahead_ms = clock_ahead_ms(ctx),
@@ -244,7 +245,8 @@ int registry_beat(struct registry *r, struct err *err)
                           : "this dqd claims tasks again",
                   "%s", "");
     ctx->quiet = s.quiet;
-    bool fewer = s.shares < r->shares;
+    const bool fewer = s.alive < r->alive;
+    r->alive = s.alive;
     if (s.shares != r->shares || s.share != r->share)
         log_event(LOG_DEBUG, "share of the work", "share=%u of=%u", s.share, s.shares);
     r->share = s.share;
@@ -267,8 +269,9 @@ void registry_leave(struct registry *r)
         return;
     if (r->passes)
         rc = poller_store_pass_ended(r->ctx->db, &r->ctx->owner,
-                                     registry_next_pass_ms(r->since_pass_ms),
-                                     clock_ahead_ms(r->ctx), &err);
+                                     &(struct poller_say){.slots = (int)r->ctx->slots,
+                                                          .clock_ahead_ms = clock_ahead_ms(r->ctx)},
+                                     registry_next_pass_ms(r->since_pass_ms), &err);
     else
         rc = poller_store_leave(r->ctx->db, &r->ctx->owner, &err);
     if (rc == 0)

@@ -24,7 +24,7 @@ struct registry {
     int64_t beat_us; /* the last heartbeat; 0: none */
     int64_t back_us; /* the last one before a silence that dq_event does not have yet; 0: none */
     bool soon;       /* the next one is not to wait for its time */
-    unsigned share, shares;
+    unsigned share, shares, alive; /* as of poller_store.h */
     uint64_t limits;     /* as the last heartbeat found them */
     int64_t now_us;      /* the server's clock then */
     bool doubt;          /* it was set back since by minutes, and nothing was corrected */
@@ -40,7 +40,7 @@ void registry_init(struct registry *r, struct context *ctx, struct look *look,
                    const struct tag_set *tags, const char *mode, bool passes);
 
 /* This poller's share of the tasks, 0 to registry_shares - 1. Claims of other shares leave it
- * alone. */
+ * alone. Those of dqds that serve other tags do not. */
 unsigned registry_share(const struct registry *r);
 unsigned registry_shares(const struct registry *r); /* 1 or more */
 

@@ -445,7 +445,9 @@ END
     [ "$(sort -u "$BATS_TEST_TMPDIR/ran" | wc -l)" = 600 ]
 }
 
-@test "--for exits by itself and lets running handlers finish" {
+slots_are() { [ "$(sql 'SELECT slots FROM dq_poller')" = "$1" ]; }
+
+@test "--for exits by itself and lets running handlers finish, and meanwhile has no share of the work" {
     mkfifo "$BATS_TEST_TMPDIR/go"
     write_handlers <<END
 handlers:
@@ -455,14 +457,18 @@ END
     dq add t
     dqd_start --for 3s
     wait_until is 'status = 3' 1
+    had=$(sql 'SELECT slots FROM dq_poller')
     wait_until logged 'time is up'
+    wait_until slots_are 0
     dq add t
+    dq why -o json 2 | grep -F 'is ending'
     is 'status = 3' 1
     kill "$DQD_PID" # the first signal is not the second
     wait_until logged 'asked to stop; waiting for running handlers'
     echo >"$BATS_TEST_TMPDIR/go"
     wait "$DQD_PID"
     DQD_PID=''
+    slots_are "$had" # the next run is expected to have as many
     [ "$(sql 'SELECT GROUP_CONCAT(status, attempt ORDER BY id) FROM dq_task')" = 11,00 ]
 }
 

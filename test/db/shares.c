@@ -165,6 +165,41 @@ static void a_quiet_poller_has_no_share(void **state)
     assert_false(s.quiet);
 }
 
+/* Only those that serve the same tags share them: whoever else serves one would wait for dqds that
+ * do not. The other settings of a handler may differ. */
+static void only_pollers_that_take_the_same_tasks_share_them(void **state)
+{
+    static const struct {
+        const char *tags;
+        uint64_t handlers;
+        int slots;
+        unsigned shares;
+    } others[] = {
+        {NULL, 7, 8, 2},   {NULL, 8, 8, 2},  {NULL, 9, 8, 1}, {NULL, 0, 8, 1},
+        {"mail", 7, 8, 1}, {"mail.*", 7, 8, 1}, {NULL, 7, 0, 1}, /* it ends */
+    };
+    const struct claim_owner a = owner('a'), b = owner('b');
+    struct poller_say say = {.mode = "resident", .slots = 8, .stale_after_ms = 5000};
+    struct poller_share s;
+    (void)state;
+    run(db, "INSERT INTO dq_handler (handlers, pattern, is_glob, number, line, digest, batch,"
+            " max_running, global_max_running, max_attempts, timeout)"
+            " VALUES (7,'mail',0,0,1,1,1,1,0,1,1),(7,'p*',1,1,1,1,1,1,0,1,1),"
+            "(8,'p*',1,0,1,2,1,1,0,1,1),(8,'mail',0,1,1,2,1,1,0,1,1),(9,'mail',0,0,1,1,1,1,0,1,1)");
+    for (size_t i = 0; i < sizeof others / sizeof *others; i++) {
+        say.tags = others[i].tags;
+        say.handlers = say.serves = others[i].handlers;
+        say.slots = others[i].slots;
+        ok(poller_store_beat(db, &b, &say, &s, &err));
+        say = (struct poller_say){
+            .mode = "resident", .slots = 8, .stale_after_ms = 5000, .handlers = 7, .serves = 7};
+        ok(poller_store_beat(db, &a, &say, &s, &err));
+        if (s.shares != others[i].shares || s.share != 0 || s.alive != 2)
+            fail_msg("case %zu: share %u of %u, %u alive", i, s.share, s.shares, s.alive);
+        ok(poller_store_leave(db, &b, &err));
+    }
+}
+
 /* The server's clock was ahead when it was seen: it is not alive until the next heartbeat of
  * another one, which makes it one that has just been seen. */
 static void a_poller_that_was_seen_in_the_future_is_not_alive(void **state)
@@ -177,7 +212,7 @@ static void a_poller_that_was_seen_in_the_future_is_not_alive(void **state)
     size_t count;
     (void)state;
     ok(poller_store_beat(db, &a, &say, &s, &err));
-    ok(poller_store_pass_ended(db, &a, 60000, POLLER_CLOCK_NONE, &err));
+    ok(poller_store_pass_ended(db, &a, &say, 60000, &err));
     run(db, "UPDATE dq_poller SET last_seen = last_seen + INTERVAL 1 HOUR,"
             " start_time = start_time + INTERVAL 1 HOUR, next_pass = next_pass + INTERVAL 1 HOUR");
     ok(poller_store_list(db, &list, &count, &err));
@@ -250,6 +285,7 @@ int main(void)
         cmocka_unit_test(shares_are_even_whatever_the_step_of_ids),
         cmocka_unit_test(every_id_has_a_share),
         cmocka_unit_test_setup(pollers_know_their_share, harness_setup),
+        cmocka_unit_test_setup(only_pollers_that_take_the_same_tasks_share_them, harness_setup),
         cmocka_unit_test_setup(a_quiet_poller_has_no_share, harness_setup),
         cmocka_unit_test_setup(a_poller_that_was_seen_in_the_future_is_not_alive, harness_setup),
         cmocka_unit_test_setup(a_poller_whose_row_is_locked_counts_itself, harness_setup),

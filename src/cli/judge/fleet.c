@@ -69,7 +69,7 @@ int fleet_load_dqds(struct db *db, struct fleet *ret, struct err *err)
         ret->between += poller_store_is_between(p);
         ret->quiet += p->alive && p->quiet;
         ret->silent += poller_store_is_silent(p);
-        ret->slots += p->alive ? (uint64_t)MAX(p->slots, 0) : 0;
+        ret->slots += p->alive ? (uint64_t)MAX(p->slots, p->running) : 0; /* it may end */
         ret->running += p->alive ? (uint64_t)MAX(p->running, 0) : 0;
     }
     return rc;

@@ -259,7 +259,7 @@ static bool is_full(const struct why_dqd *d)
 static bool has_no_slot(const struct why_dqd *d)
 {
     int kept = d->tasks ? handlers_slots_kept((int)d->slots) : 0;
-    return d->running + kept >= d->slots && d->running > 0;
+    return d->slots == 0 || (d->running + kept >= d->slots && d->running > 0);
 }
 
 static bool is_blocked(const struct why_dqd *d)
@@ -291,6 +291,10 @@ static void say_blocked(const struct why_dqd *d, struct why *w)
             ->detail = mem_strdup(d->rest_error);
         help(w, mem_printf("correct %s:%" PRIu32 " or the program, systemctl reload dqd",
                            base_name(d->file), d->line));
+    } else if (d->slots == 0) {
+        cause(w, CAUSE_SLOTS, mem_printf("dqd %s/%" PRIu32 " is ending", d->host, d->pid),
+              mem_printf("%s is ending", d->host));
+        help(w, mem_strdup("another dqd"));
     } else if (is_full(d)) {
         cause(w, CAUSE_MAX_RUNNING,
               mem_printf("all %" PRIu32 " place%s of the tag on %s are taken", d->max_running,

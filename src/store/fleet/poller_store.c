@@ -61,7 +61,14 @@ static int probe(struct db *db, const struct claim_owner *owner, struct err *err
                     SQL_TOKEN(owner->token));
 }
 
-/* The last two get values: when the last pass began, and our token. */
+/* The tags that handlers serve, as a number. Their other settings may differ from host to host. */
+#define SERVED(handlers) \
+    "(SELECT SUM(CRC32(h.pattern)) FROM dq_handler h WHERE h.handlers = " handlers ")"
+/* Whether it takes the tasks that we take: not if it ends, or serves other tags. */
+#define ALIKE \
+    "(slots > 0 AND tags <=> %s AND (handlers = %" PRIu64 " OR " SERVED("dq_poller.handlers") \
+    " = " SERVED("%" PRIu64) "))"
+/* The last ones get values: when the last pass began, our tags and handlers, our token. */
 /* clang-format off */
 #define SHARE_COLUMNS(X)                 \
     SQL_NOW(X, SHARE_NOW)                \
@@ -75,6 +82,7 @@ static int probe(struct db *db, const struct claim_owner *owner, struct err *err
     X(SHARE_LIMITS, "CAST((SELECT SUM(version) FROM dq_limit) AS UNSIGNED)") \
     X(SHARE_DECIDED, AHEAD_STORE_ANY)    \
     X(SHARE_PASS, "%s")                  \
+    X(SHARE_ALIKE, ALIKE)                \
     X(SHARE_ORDER, "STRCMP(token, %s)")
 /* clang-format on */
 enum { SHARE_COLUMNS(COLUMNS_NAME) SHARE_COUNT };
@@ -105,25 +113,29 @@ static void count_poller(const struct db_rows *r, void *arg)
         w->ahead = true;
         return;
     }
-    if (!own && db_u64(r, SHARE_QUIET) == 1)
+    found->alive++;
+    if (!own && (db_u64(r, SHARE_QUIET) == 1 || db_u64(r, SHARE_ALIKE) != 1))
         return;
     found->share += db_i64(r, SHARE_ORDER, 0) < 0;
     found->shares++;
 }
 
 /* The columns of a poller's share, all of which every live poller's row has. */
-static void put_share_columns(struct buf *sql, const struct claim_owner *owner, bool passes)
+static void put_share_columns(struct buf *sql, const struct claim_owner *owner,
+                              const struct poller_say *say)
 {
-    BUF_LOCAL struct buf pass = BUF_INIT, token = BUF_INIT;
+    BUF_LOCAL struct buf pass = BUF_INIT, token = BUF_INIT, tags = BUF_INIT;
 
     sql_put_token(&token, owner->token);
-    buf_str(&pass, passes ? "" : "NULL");
-    if (passes)
+    sql_put(&tags, "?", SQL_TEXT(say->tags));
+    buf_str(&pass, say->passes ? "" : "NULL");
+    if (say->passes)
         sql_put(&pass,
                 "(SELECT TIMESTAMPDIFF(MICROSECOND, MAX(e.start_time), UTC_TIMESTAMP(3)) DIV 1000"
                 " FROM dq_poller e WHERE e.next_pass IS NOT NULL AND e.host = ?)",
                 SQL_TEXT(owner->host));
-    buf_printf(sql, COLUMNS_SELECT(SHARE_COLUMNS), pass.data, token.data);
+    buf_printf(sql, COLUMNS_SELECT(SHARE_COLUMNS), pass.data, tags.data, say->serves, say->serves,
+               token.data);
 }
 
 /* Counts as seen now: a live one says so itself soon, and a dead one is found to be silent. */
@@ -152,7 +164,7 @@ int poller_store_beat(struct db *db, const struct claim_owner *owner, const stru
         rc = 0;
     }
     buf_str(&sql, "SELECT ");
-    put_share_columns(&sql, owner, say->passes);
+    put_share_columns(&sql, owner, say);
     /* our own row, too, if it could not be written: we are alive */
     sql_put(&sql, " FROM dq_poller WHERE " ALIVE " OR " SQL_SEEN_AHEAD " OR token = ?",
             SQL_TOKEN(owner->token));
@@ -177,14 +189,15 @@ int poller_store_leave(struct db *db, const struct claim_owner *owner, struct er
 }
 
 /* With stale_after 0 it has no share any more, for any dqd. */
-int poller_store_pass_ended(struct db *db, const struct claim_owner *owner, int64_t next_ms,
-                            int64_t clock_ahead_ms, struct err *err)
+int poller_store_pass_ended(struct db *db, const struct claim_owner *owner,
+                            const struct poller_say *say, int64_t next_ms, struct err *err)
 {
-    int rc =
-        sql_exec(db, NULL, err,
-                 "UPDATE dq_poller SET running = 0, stale_after = 0, last_seen = UTC_TIMESTAMP(3),"
-                 " next_pass = ?, clock_ahead = ? WHERE token = ?",
-                 SQL_FROM_NOW(next_ms), clock_value(clock_ahead_ms), SQL_TOKEN(owner->token));
+    int rc = sql_exec(db, NULL, err,
+                      "UPDATE dq_poller SET slots = ?, running = 0, stale_after = 0,"
+                      " last_seen = UTC_TIMESTAMP(3), next_pass = ?, clock_ahead = ?"
+                      " WHERE token = ?",
+                      SQL_INT(say->slots), SQL_FROM_NOW(next_ms), clock_value(say->clock_ahead_ms),
+                      SQL_TOKEN(owner->token));
 
     if (rc == 0)
         rc = sql_exec(db, NULL, err,

@@ -52,7 +52,7 @@ struct poller_info {
     X("host", "host", NAME, host, COLUMN_NARROW, 0, NULL, "where it runs") \
     X("pid", "pid", U32, pid, 0, 0, NULL, "its process id") \
     X("mode", "mode", NAME, mode, 0, 0, NULL, "once, for or resident") \
-    X("slots", "slots", INT, slots, 0, 0, NULL, "how many handlers may run at a time") \
+    X("slots", "slots", INT, slots, 0, 0, NULL, "how many handlers may run at a time; 0: it ends, and starts none") \
     X("running", "running", INT, running, 0, 0, get_running, "handlers that run") \
     X("start_time", "started", TIME, started_at, 0, 0, NULL, "when it started") \
     X("last_seen", "last_seen", TIME, last_seen_at, 0, 0, NULL, "its last heartbeat") \
@@ -81,9 +81,10 @@ bool poller_store_is_silent(const struct poller_info *p);
 /* What a poller says of itself. */
 struct poller_say {
     const char *mode; /* as above */
-    int slots, running;
+    int slots, running; /* slots 0: it ends, and claims nothing */
     int64_t stale_after_ms, lease_ms;
-    uint64_t handlers;
+    uint64_t handlers; /* as above */
+    uint64_t serves;   /* the same, before it is recorded */
     const char *handlers_file, *tags; /* as above */
     int64_t clock_ahead_ms;           /* as above */
     bool passes;                      /* it ends by itself, and another one is to follow */
@@ -91,7 +92,9 @@ struct poller_say {
 };
 
 struct poller_share {
-    unsigned share, shares; /* its rank among the live pollers (by token), and their number */
+    /* its rank (by token) among the live pollers that serve the same tags, and their number */
+    unsigned share, shares;
+    unsigned alive;         /* all live pollers */
     bool unheard;           /* our row is locked by another session: others may take us for dead */
     int64_t longest_lease_ms; /* of all pollers, dead ones too */
     int schema_compat;        /* as in schema.h, at that statement; 0: not known */
@@ -117,8 +120,8 @@ int poller_store_leave(struct db *db, const struct claim_owner *owner, struct er
     __attribute__((warn_unused_result));
 /* The same for a pass that has ended. It stays in the list, in place of earlier ones of this host,
  * and counts as alive until the next one, which is expected within next_ms. */
-int poller_store_pass_ended(struct db *db, const struct claim_owner *owner, int64_t next_ms,
-                            int64_t clock_ahead_ms, struct err *err)
+int poller_store_pass_ended(struct db *db, const struct claim_owner *owner,
+                            const struct poller_say *say, int64_t next_ms, struct err *err)
     __attribute__((warn_unused_result));
 /* Lists all pollers, by host and pid. Free *ret with poller_store_free. */
 int poller_store_list(struct db *db, struct poller_info **ret, size_t *ret_count, struct err *err)
