@@ -98,6 +98,22 @@ static void test_a_synonym_of_a_verb_names_it(void **state)
     }
 }
 
+/* Of several hosts, these may use one that is read-only. */
+static void test_what_changes_nothing_is_content_with_a_reader(void **state)
+{
+    static const char writers[] = " add cancel retry reschedule run-now pause resume limit quiet "
+                                  "unquiet delete init bench purge import ";
+
+    (void)state;
+    for (size_t v = 0; verbs_table[v]; v++) {
+        char word[40];
+
+        snprintf(word, sizeof word, " %s ", verbs_table[v]->name);
+        if ((verbs_table[v]->reads_only || verbs_table[v]->pages) == !!strstr(writers, word))
+            fail_msg("%s", verbs_table[v]->name);
+    }
+}
+
 /* Parses words; the context's values must be freed. */
 static int parse(struct cmd_context *c, int argc, const char *const *words, struct err *err)
 {
@@ -156,6 +172,7 @@ int main(void)
         cmocka_unit_test(test_options_are_complete),
         cmocka_unit_test(test_names_of_verbs_are_unique),
         cmocka_unit_test(test_a_synonym_of_a_verb_names_it),
+        cmocka_unit_test(test_what_changes_nothing_is_content_with_a_reader),
         cmocka_unit_test(test_global_options_stand_before_or_after_the_verb),
         cmocka_unit_test(test_words_after_two_dashes_are_operands),
         cmocka_unit_test(test_what_is_relative_needs_a_clock),
