@@ -200,11 +200,12 @@ END
 @test 'tables that differ are BAD, and the statements that doctor prints correct them' {
     sql 'ALTER TABLE dq_task DROP KEY due, DROP COLUMN pid, ADD UNIQUE KEY odd (create_time)'
     sql 'ALTER TABLE dq_poller MODIFY COLUMN host varchar(10) NULL'
+    sql 'ALTER TABLE dq_attempt DROP PRIMARY KEY; ALTER TABLE dq_minute DROP PRIMARY KEY, ADD PRIMARY KEY (minute, tag)'
     found schema BAD 'index dq_task.due is missing'
     found statements BAD 'looking for due tags: '
     sed -n 's/.*this mends it: //p' "$BATS_TEST_TMPDIR/found" >"$BATS_TEST_TMPDIR/mend"
     cat "$BATS_TEST_TMPDIR/mend"
-    [ "$(grep -o 'ALTER TABLE' "$BATS_TEST_TMPDIR/mend" | wc -l)" -eq 4 ]
+    [ "$(grep -o 'ALTER TABLE' "$BATS_TEST_TMPDIR/mend" | wc -l)" -eq 6 ]
     sql "$(cat "$BATS_TEST_TMPDIR/mend")"
     found schema ok 'tables as dq makes them'
     dq init | grep -q 'nothing to do'

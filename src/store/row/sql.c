@@ -394,7 +394,9 @@ void sql_put_end_of_run(struct buf *sql, enum task_event event, bool again, cons
 
     sql_put_transition(sql, again && ends ? TASK_AGAIN : event, finish);
     if (again)
-        buf_printf(sql, "%s, message_body = again_body, body_size = OCTET_LENGTH(again_body)",
+        buf_printf(sql,
+                   "%s, message_body = COALESCE(again_body, ''),"
+                   " body_size = COALESCE(OCTET_LENGTH(again_body), 0)",
                    ends ? ", expected_time = again_time" : "");
 }
 

@@ -60,9 +60,12 @@ static void mend_index(struct faults *f, const struct schema_shape_part *want, b
 {
     buf_printf(&f->mend, "ALTER TABLE %s ", want->table);
     if (drop)
-        buf_printf(&f->mend, "DROP KEY %s, ", want->name);
-    buf_printf(&f->mend, "ADD %sKEY %s %s; ", want->optional ? "" : "UNIQUE ", want->name,
-               want->text);
+        buf_printf(&f->mend, "DROP KEY `%s`, ", want->name);
+    if (!strcmp(want->name, "PRIMARY"))
+        buf_printf(&f->mend, "ADD PRIMARY KEY %s; ", want->text);
+    else
+        buf_printf(&f->mend, "ADD %sKEY %s %s; ", want->optional ? "" : "UNIQUE ", want->name,
+                   want->text);
 }
 
 /* A part before the migration that is next and after it (NULL: not there), and as it is. */
