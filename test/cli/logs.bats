@@ -235,6 +235,17 @@ teardown()
     grep -q 'the end of the output is missing' "$BATS_TEST_TMPDIR/err"
 }
 
+@test 'a follower of a task that waits outlives the database, too' {
+    id=$(dq -q add steps)
+    follow "$id"
+    wait_until grep -q 'waiting until it starts' "$BATS_TEST_TMPDIR/err"
+    "$DQ_TOP/bin/dq-sandbox" stop
+    wait_until grep -q 'still following' "$BATS_TEST_TMPDIR/err"
+    "$DQ_TOP/bin/dq-sandbox" start 3>&-
+    dq -q cancel "$id"
+    wait "$follower"
+}
+
 @test 'dqd deletes what a dqd that died has left, but nothing that is followed' {
     sql "INSERT INTO dq_output (task_id, task_version, seq, until_time, chunk) VALUES
          (1, 1, 0, UTC_TIMESTAMP(3) - INTERVAL 1 MINUTE, NULL), (1, 1, 1, NULL, 'x'), (2, 1, 1, NULL, 'y'),

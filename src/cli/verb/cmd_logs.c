@@ -258,7 +258,7 @@ static int follow(struct logs *l, bool once, struct err *err)
 
     for (;;) {
         int rc = step(l, err);
-        if (rc < 0 && !(l->attempt.version && err_may_pass(rc)))
+        if (rc < 0 && !((l->attempt.version || !once) && err_may_pass(rc)))
             return rc;
         if (rc < 0 && !away)
             cmd_note(l->c, "%s; still following", err->text);
