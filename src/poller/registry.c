@@ -89,7 +89,7 @@ static int say(struct registry *r, struct poller_share *ret, struct err *err)
     const struct handlers_table *table = tags_table(r->tags);
     BUF_LOCAL struct buf globs = BUF_INIT;
     struct poller_say say = {.mode = r->mode,
-                             .slots = ctx->ending ? 0 : (int)ctx->slots,
+                             .slots = ctx->ending || !table->number ? 0 : (int)ctx->slots,
                              .running = (int)look_running(r->look),
                              .stale_after_ms = STALE_BEATS * ctx->conf->dqd.heartbeat_ms,
                              .lease_ms = ctx->conf->dqd.lease_ms,

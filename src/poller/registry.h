@@ -25,13 +25,13 @@ struct registry {
     int64_t back_us; /* the last one before a silence that dq_event does not have yet; 0: none */
     bool soon;       /* the next one is not to wait for its time */
     unsigned share, shares, alive; /* as of poller_store.h */
-    uint64_t limits;     /* as the last heartbeat found them */
-    int64_t now_us;      /* the server's clock then */
-    bool doubt;          /* it was set back since by minutes, and nothing was corrected */
-    bool uncorrected;    /* the log says that what it left cannot be corrected */
-    bool unheard;        /* another session has locked our row of dq_poller */
-    bool recorded;       /* dq_event has the start of this dqd */
-    bool unrecorded;     /* the log says that dq_event cannot be written */
+    uint64_t limits;               /* as the last heartbeat found them */
+    int64_t now_us;                /* the server's clock then */
+    bool doubt;                    /* it was set back since by minutes, and nothing was corrected */
+    bool uncorrected;              /* the log says that what it left cannot be corrected */
+    bool unheard;                  /* another session has locked our row of dq_poller */
+    bool recorded;                 /* dq_event has the start of this dqd */
+    bool unrecorded;               /* the log says that dq_event cannot be written */
     struct err outgrown; /* code ERR_CONFIG: the tables are those of a newer dq; what to do */
 };
 

@@ -460,8 +460,8 @@ END
     had=$(sql 'SELECT slots FROM dq_poller')
     wait_until logged 'time is up'
     wait_until slots_are 0
-    dq add t
-    dq why -o json 2 | grep -F 'is ending'
+    dq -q add t >"$BATS_TEST_TMPDIR/second"
+    dq -o json why "$(cat "$BATS_TEST_TMPDIR/second")" | grep -F 'is ending'
     is 'status = 3' 1
     kill "$DQD_PID" # the first signal is not the second
     wait_until logged 'asked to stop; waiting for running handlers'

@@ -131,6 +131,19 @@ END
     [ "$(sql 'SELECT COUNT(*) FROM dq_poller')" = 1 ]
 }
 
+@test 'of the number of the handlers, one half depends on nothing but the tags that they serve' {
+    served() {
+        write_handlers <<<"handlers: {$1}"
+        dqd
+        sql 'SELECT handlers >> 32 FROM dq_poller'
+    }
+    first=$(served 'a: {run: "true"}, "b*": {run: "true"}')
+    [ "$first" -gt 0 ]
+    [ "$(served '"b*": {run: "false", max_running: 3}, a: {run: "true"}')" = "$first" ]
+    [ "$(served 'a: {run: "true"}')" != "$first" ]
+    [ "$(served 'a: {run: "true"}, b: {run: "true"}')" != "$first" ]
+}
+
 @test 'dqd works without the right to write down its handlers, and logs that once' {
     write_handlers <<<'handlers: {a: {run: "true"}}'
     new_account dq_worker

@@ -165,6 +165,7 @@ static void a_quiet_poller_has_no_share(void **state)
     assert_false(s.quiet);
 }
 
+#define SERVED (UINT64_C(1) << POLLER_SERVES_SHIFT)
 /* Only those that serve the same tags share them: whoever else serves one would wait for dqds that
  * do not. The other settings of a handler may differ. */
 static void only_pollers_that_take_the_same_tasks_share_them(void **state)
@@ -175,25 +176,25 @@ static void only_pollers_that_take_the_same_tasks_share_them(void **state)
         int slots;
         unsigned shares;
     } others[] = {
-        {NULL, 7, 8, 2},   {NULL, 8, 8, 2},  {NULL, 9, 8, 1}, {NULL, 0, 8, 1},
-        {"mail", 7, 8, 1}, {"mail.*", 7, 8, 1}, {NULL, 7, 0, 1}, /* it ends */
+        {NULL, SERVED + 7, 8, 2},     {NULL, SERVED + 8, 8, 2},
+        {NULL, 2 * SERVED + 7, 8, 1}, {NULL, 0, 8, 2},          /* not known */
+        {"mail", SERVED + 7, 8, 1},   {NULL, SERVED + 7, 0, 1}, /* it ends */
     };
     const struct claim_owner a = owner('a'), b = owner('b');
-    struct poller_say say = {.mode = "resident", .slots = 8, .stale_after_ms = 5000};
+    const struct poller_say ours = {.mode = "resident",
+                                    .slots = 8,
+                                    .stale_after_ms = 5000,
+                                    .handlers = SERVED + 7,
+                                    .serves = SERVED + 7};
     struct poller_share s;
     (void)state;
-    run(db, "INSERT INTO dq_handler (handlers, pattern, is_glob, number, line, digest, batch,"
-            " max_running, global_max_running, max_attempts, timeout)"
-            " VALUES (7,'mail',0,0,1,1,1,1,0,1,1),(7,'p*',1,1,1,1,1,1,0,1,1),"
-            "(8,'p*',1,0,1,2,1,1,0,1,1),(8,'mail',0,1,1,2,1,1,0,1,1),(9,'mail',0,0,1,1,1,1,0,1,1)");
     for (size_t i = 0; i < sizeof others / sizeof *others; i++) {
+        struct poller_say say = ours;
         say.tags = others[i].tags;
         say.handlers = say.serves = others[i].handlers;
         say.slots = others[i].slots;
         ok(poller_store_beat(db, &b, &say, &s, &err));
-        say = (struct poller_say){
-            .mode = "resident", .slots = 8, .stale_after_ms = 5000, .handlers = 7, .serves = 7};
-        ok(poller_store_beat(db, &a, &say, &s, &err));
+        ok(poller_store_beat(db, &a, &ours, &s, &err));
         if (s.shares != others[i].shares || s.share != 0 || s.alive != 2)
             fail_msg("case %zu: share %u of %u, %u alive", i, s.share, s.shares, s.alive);
         ok(poller_store_leave(db, &b, &err));

@@ -34,6 +34,7 @@ static int begin(void **state)
 
     (void)state;
     handlers->items = mem_zero(1, sizeof *handlers->items);
+    handlers->items->name = mem_strdup("t");
     handlers->count = 1;
     minute_init(&minute, &ctx);
     settle_init(&results, &ctx, &minute, NULL, &holds);

@@ -4,6 +4,7 @@
  * Invariant: correctness never depends on these rows; a wrong share only causes lost races.
  */
 #include "store/fleet/poller_store.h"
+#include "base/text.h"
 #include "base/timetable.h"
 #include "base/when.h"
 #include "store/db/columns.h"
@@ -61,13 +62,10 @@ static int probe(struct db *db, const struct claim_owner *owner, struct err *err
                     SQL_TOKEN(owner->token));
 }
 
-/* The tags that handlers serve, as a number. Their other settings may differ from host to host. */
-#define SERVED(handlers) \
-    "(SELECT SUM(CRC32(h.pattern)) FROM dq_handler h WHERE h.handlers = " handlers ")"
-/* Whether it takes the tasks that we take: not if it ends, or serves other tags. */
-#define ALIKE \
-    "(slots > 0 AND tags <=> %s AND (handlers = %" PRIu64 " OR " SERVED("dq_poller.handlers") \
-    " = " SERVED("%" PRIu64) "))"
+/* Whether it takes the tasks that we take: not if it starts none, or serves other tags. */
+#define ALIKE                                                                                      \
+    "(slots > 0 AND tags <=> %s AND (handlers = 0 OR handlers >> " TEXT_OF(POLLER_SERVES_SHIFT)    \
+    " = %" PRIu64 "))"
 /* The last ones get values: when the last pass began, our tags and handlers, our token. */
 /* clang-format off */
 #define SHARE_COLUMNS(X)                 \
@@ -134,8 +132,8 @@ static void put_share_columns(struct buf *sql, const struct claim_owner *owner,
                 "(SELECT TIMESTAMPDIFF(MICROSECOND, MAX(e.start_time), UTC_TIMESTAMP(3)) DIV 1000"
                 " FROM dq_poller e WHERE e.next_pass IS NOT NULL AND e.host = ?)",
                 SQL_TEXT(owner->host));
-    buf_printf(sql, COLUMNS_SELECT(SHARE_COLUMNS), pass.data, tags.data, say->serves, say->serves,
-               token.data);
+    buf_printf(sql, COLUMNS_SELECT(SHARE_COLUMNS), pass.data, tags.data,
+               say->serves >> POLLER_SERVES_SHIFT, token.data);
 }
 
 /* Counts as seen now: a live one says so itself soon, and a dead one is found to be silent. */

@@ -11,6 +11,8 @@
 #include "store/row/claim_ref.h"
 
 #define POLLER_CLOCK_NONE INT64_MIN
+/* What is above that in the number of its handlers depends on the tags that they serve only. */
+#define POLLER_SERVES_SHIFT 32
 
 /* What this dqd knows of rows of dq_task and dq_limit that an older one would not heed. */
 enum {
@@ -52,7 +54,7 @@ struct poller_info {
     X("host", "host", NAME, host, COLUMN_NARROW, 0, NULL, "where it runs") \
     X("pid", "pid", U32, pid, 0, 0, NULL, "its process id") \
     X("mode", "mode", NAME, mode, 0, 0, NULL, "once, for or resident") \
-    X("slots", "slots", INT, slots, 0, 0, NULL, "how many handlers may run at a time; 0: it ends, and starts none") \
+    X("slots", "slots", INT, slots, 0, 0, NULL, "how many handlers may run at a time; 0: it starts none any more") \
     X("running", "running", INT, running, 0, 0, get_running, "handlers that run") \
     X("start_time", "started", TIME, started_at, 0, 0, NULL, "when it started") \
     X("last_seen", "last_seen", TIME, last_seen_at, 0, 0, NULL, "its last heartbeat") \
@@ -80,11 +82,11 @@ bool poller_store_is_silent(const struct poller_info *p);
 
 /* What a poller says of itself. */
 struct poller_say {
-    const char *mode; /* as above */
-    int slots, running; /* slots 0: it ends, and claims nothing */
+    const char *mode;   /* as above */
+    int slots, running; /* slots 0: it starts none any more */
     int64_t stale_after_ms, lease_ms;
-    uint64_t handlers; /* as above */
-    uint64_t serves;   /* the same, before it is recorded */
+    uint64_t handlers;                /* as above */
+    uint64_t serves;                  /* the same, before it is recorded */
     const char *handlers_file, *tags; /* as above */
     int64_t clock_ahead_ms;           /* as above */
     bool passes;                      /* it ends by itself, and another one is to follow */
@@ -94,8 +96,8 @@ struct poller_say {
 struct poller_share {
     /* its rank (by token) among the live pollers that serve the same tags, and their number */
     unsigned share, shares;
-    unsigned alive;         /* all live pollers */
-    bool unheard;           /* our row is locked by another session: others may take us for dead */
+    unsigned alive; /* all live pollers */
+    bool unheard;   /* our row is locked by another session: others may take us for dead */
     int64_t longest_lease_ms; /* of all pollers, dead ones too */
     int schema_compat;        /* as in schema.h, at that statement; 0: not known */
     int64_t now_us;           /* the database's clock at that statement, microseconds */
