@@ -103,6 +103,26 @@ static void running_bounds_what_a_rate_lets_start(void **state)
     assert_int_equal(saw.held, LIMIT_RUNNING);
 }
 
+static void a_start_was_left_as_long_as_it_and_a_task_were_there(void **state)
+{
+    (void)state;
+    ask.limit = 1;
+    add_due(3);
+    run(db, "UPDATE dq_limit SET next_at = UTC_TIMESTAMP(6) - INTERVAL 1 HOUR");
+    claim_some();
+    assert_in_range(saw.left_ms, 0, 600000); /* the task is new */
+    run(db, "UPDATE dq_task SET expected_time = '2026-01-01', create_time = '2026-01-01',"
+            " update_time = '2026-01-01' WHERE status = 0");
+    run(db, "UPDATE dq_limit SET next_at = UTC_TIMESTAMP(6) - INTERVAL 1 HOUR");
+    claim_some();
+    assert_in_range(saw.left_ms, 3600000 + SLOT_MS, 4200000);
+    run(db, "UPDATE dq_limit SET next_at = UTC_TIMESTAMP(6) + INTERVAL 12 SECOND");
+    ask.horizon_ms = 10000;
+    claim_some();
+    assert_int_equal(won.count, 1);
+    assert_int_equal(saw.left_ms, 0); /* it is still to come */
+}
+
 static bool is_t(void *arg, const char *tag)
 {
     (void)arg;
@@ -212,6 +232,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(what_gets_all_that_it_wants_does_not_fill_the_rate, setup,
                                         teardown),
         cmocka_unit_test_setup_teardown(running_bounds_what_a_rate_lets_start, setup, teardown),
+        cmocka_unit_test_setup_teardown(a_start_was_left_as_long_as_it_and_a_task_were_there, setup,
+                                        teardown),
         cmocka_unit_test_setup_teardown(what_runs_beside_a_breaker_is_counted_once, setup,
                                         teardown),
         cmocka_unit_test_setup_teardown(a_start_that_cannot_be_reserved_costs_no_task, setup,
