@@ -178,7 +178,8 @@ static int judge(struct breakers *b, const struct minute_answer *a, const struct
     return MIN(rc, 0);
 }
 
-/* Whether all counts are written, or those of before it was watched. */
+/* Whether all counts are written, or those of before it was watched. Only then has the duty work:
+ * counts that cannot be written must not keep it busy. */
 static bool is_counted(const struct breakers *b, const struct breaker_watch *w)
 {
     return minute_next(b->minute) == NEVER_US || b->minute->flush_us > w->judge_us;
@@ -186,7 +187,7 @@ static bool is_counted(const struct breakers *b, const struct breaker_watch *w)
 
 int64_t breaker_next(const struct breakers *b)
 {
-    int64_t next_us = b->count ? minute_next(b->minute) : NEVER_US;
+    int64_t next_us = NEVER_US;
 
     for (size_t i = 0; i < b->count; i++)
         if (b->items[i].start_at || is_counted(b, &b->items[i]))

@@ -68,7 +68,9 @@ static void failures_are_judged_when_they_are_counted(void **state)
     ended("pay", 1, TASK_TRY_LATER, false);
     assert_string_equal(breakers.items[0].error, "away");
     minute_ended(&minute, "pay", TASK_TRY_LATER, FAULT_COUNTS, 1);
-    assert_int_equal(breaker_next(&breakers), minute_next(&minute));
+    minute.flush_us -= 2 * conf.dqd.heartbeat_ms * 1000; /* they are due, but the table is locked */
+    assert_true(minute_next(&minute) < when_steady_us());
+    assert_int_equal(breaker_next(&breakers), NEVER_US);
     /* they are written, and tasks of other tags begin at once */
     minute.unsaved = 0;
     minute.tags[0].unsaved = false;
