@@ -108,11 +108,12 @@ static void give_back_unstarted(struct crew *w, struct process *p, int cannot_st
 
     w->launching--;
     jobs_remove_process(&w->jobs, p);
+    if (!j)
+        keep_ended(p, -1); /* an open stdin says that it was not retired */
     stream_close(p, &w->c);
     p->abandoned = true;
     if (!j) {
-        keep_ended(p, -1);
-        if (cannot_start)
+        if (cannot_start && !keep_can_wait(p))
             give_back_all(w, p->launch.plan, cannot_start, why);
         return;
     }
@@ -122,14 +123,9 @@ static void give_back_unstarted(struct crew *w, struct process *p, int cannot_st
     forget(w, j);
 }
 
-static bool is_kept(const struct process *p)
-{
-    return p->launch.plan->contract->stays;
-}
-
 static void tell_soon(struct crew *w)
 {
-    w->tell_at = MIN(w->tell_at, when_steady() + TELL_MS / 5);
+    w->tell_at = MIN(w->tell_at, MAX(when_steady() + TELL_MS / 5, w->tell_from));
     crew_watch_from(w, w->tell_at);
 }
 
@@ -140,7 +136,8 @@ void crew_tell(struct crew *w, struct table *t)
     if (now < w->tell_at)
         return;
     bool again = keep_tell(t, &w->jobs, w->c.out);
-    w->tell_at = again ? now + TELL_MS + 1000 * (when_steady() - now) : JOB_NEVER;
+    w->tell_from = when_steady() + 1000 * (when_steady() - now);
+    w->tell_at = again ? w->tell_from + TELL_MS : JOB_NEVER;
 }
 
 /* ---- deadlines */
@@ -151,7 +148,7 @@ static void watch_running(struct crew *w, struct process *p, int64_t now)
     int64_t next;
 
     if (!p->launching) {
-        if (is_kept(p))
+        if (keep_is(p))
             keep_watch(p, now);
         crew_watch_from(w, stop_watch(p, now));
         w->sweep |= (p->stop != PROCESS_RUNS && !p->term_swept) || (p->killed && !p->kill_swept);
@@ -212,6 +209,7 @@ static void launched(struct crew *w, struct process *p)
     p->launching = false;
     launch_over(&p->launch);
     if (p->launch.failure.code) {
+        *p->launch.note = NOTES_CLEARED;
         give_back_unstarted(w, p, p->launch.failure.code, p->launch.failure.text);
         process_free(p);
         return;
@@ -223,7 +221,7 @@ static void launched(struct crew *w, struct process *p)
     p->until_why = PROCESS_TIMED_OUT;
     if (p->launch.given_up)
         child_signal(p->pid, SIGKILL);
-    else if (is_kept(p))
+    else if (keep_is(p))
         keep_started(p);
     else
         reply_started(w->c.out, p);
@@ -417,7 +415,7 @@ void crew_heard(struct crew *w, struct process *p)
 {
     struct job *j = p->job;
 
-    if (!is_kept(p))
+    if (!keep_is(p))
         return;
     if (keep_has_answered(p) && p->stop == PROCESS_RUNS) {
         if (j->whole)
@@ -439,7 +437,7 @@ static void end(struct crew *w, struct process *p)
 {
     struct job *j = p->job;
 
-    if (is_kept(p))
+    if (keep_is(p))
         keep_leave(p);
     if (!sweep_ended(p, &w->orphans)) {
         w->ending += !p->ending;
@@ -451,7 +449,7 @@ static void end(struct crew *w, struct process *p)
     w->ending -= p->ending;
     jobs_remove_process(&w->jobs, p);
     *p->launch.note = NOTES_CLEARED;
-    if (is_kept(p)) {
+    if (keep_is(p)) {
         finish_kept(p, &w->c);
         tell_soon(w);
     } else {

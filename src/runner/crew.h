@@ -24,6 +24,7 @@ struct crew {
     bool sweep;               /* the rest of a session must get a signal */
     int64_t watch_at;         /* no job has a deadline before this */
     int64_t tell_at;          /* when crew_tell reports again; JOB_NEVER: nothing stays */
+    int64_t tell_from;        /* not before: a report costs a look at all processes */
     struct process_context c;
 };
 

@@ -57,13 +57,20 @@ static uint64_t mark_of(const struct handler *h)
 
 /* ---- plans */
 
+bool keep_is(const struct process *p)
+{
+    return p->launch.plan->contract->stays;
+}
+
 bool keep_wants(const struct plan *plan)
 {
     const struct plan_kept *k = &plan->kept;
 
+    const bool hangs = plan->hanging || (plan->given_up && k->live);
+
     /* those that do not go hold back others */
     return k->why || k->idle ||
-           (k->live < plan->handler->keep && k->retired <= plan->handler->keep &&
+           (!hangs && k->live < plan->handler->keep && k->retired <= plan->handler->keep &&
             k->starting < k->waiting);
 }
 
@@ -123,14 +130,6 @@ void keep_begin(struct process *p)
     p->kept.mark = mark_of(p->launch.plan->handler);
     p->launch.plan->kept.live++;
     p->launch.plan->kept.starting++;
-}
-
-void keep_started(struct process *p)
-{
-    if (p->kept.ready)
-        return;
-    p->until_at = p->launch.begun_us / 1000 + p->launch.plan->handler->start_timeout_ms;
-    p->until_why = PROCESS_NOT_READY;
 }
 
 static void fault(struct process *p, int64_t after_ms, const char *text)
@@ -235,14 +234,26 @@ int64_t keep_age_ms(int64_t age_ms, pid_t pid)
     return age_ms - age_ms * (pid % 64) / 640;
 }
 
+void keep_started(struct process *p)
+{
+    if (p->kept.ready) {
+        const int64_t now = when_steady();
+
+        p->kept.age_at = now + keep_age_ms(p->launch.plan->handler->recycle.age_ms, p->pid);
+        be_idle(p, now);
+        return;
+    }
+    p->until_at = p->launch.begun_us / 1000 + p->launch.plan->handler->start_timeout_ms;
+    p->until_why = PROCESS_NOT_READY;
+}
+
+/* A launch that is not over yet does not know its pid. */
 static void become_ready(struct process *p)
 {
-    const int64_t now = when_steady();
-
     p->kept.ready = true;
     p->launch.plan->kept.starting--;
-    p->kept.age_at = now + keep_age_ms(p->launch.plan->handler->recycle.age_ms, p->pid);
-    be_idle(p, now);
+    if (!p->launching)
+        keep_started(p);
 }
 
 struct process *keep_take(struct plan *plan, int64_t now)
@@ -458,17 +469,44 @@ void keep_ended(struct process *p, int status)
     }
 }
 
-bool keep_tell(struct table *t, const struct jobs *jobs, struct proto_out *out)
+bool keep_can_wait(const struct process *p)
+{
+    return p->launch.slow && p->launch.plan->kept.live;
+}
+
+static struct process_kept *kept_of(const struct jobs *jobs, pid_t session)
+{
+    struct process *p = jobs_led_by(jobs, session);
+
+    return p && keep_is(p) ? &p->kept : NULL;
+}
+
+static bool is_kept(void *ctx, pid_t session)
+{
+    return kept_of(ctx, session);
+}
+
+static void weigh(void *ctx, pid_t session, int64_t bytes)
+{
+    kept_of(ctx, session)->memory += bytes;
+}
+
+bool keep_tell(struct table *t, struct jobs *jobs, struct proto_out *out)
 {
     bool live = false;
 
+    for (size_t n = 0; n < jobs->running_count; n++)
+        jobs->running[n]->kept.memory = 0;
+    session_weigh(is_kept, weigh, jobs);
+
     for (size_t i = 0; i < t->handlers->count; i++) {
         const struct plan *plan = &t->plans[i];
-        const struct plan_kept *k = &plan->kept;
+        struct plan_kept *k = &t->plans[i].kept;
         struct message m = {.type = MESSAGE_KEPT, .kept = k->tell};
 
-        if (!k->live && !k->tell.last)
+        if (!k->live && !k->tell.last && !k->told)
             continue;
+        k->told = k->live; /* zeros are told once */
         m.kept.handler = (uint32_t)i;
         for (size_t n = 0; n < jobs->running_count; n++) {
             const struct process *p = jobs->running[n];
@@ -476,7 +514,7 @@ bool keep_tell(struct table *t, const struct jobs *jobs, struct proto_out *out)
                 continue;
             m.kept.busy += !!p->job;
             m.kept.idle += p->kept.idle;
-            m.kept.memory += (uint64_t)session_memory(p->pid);
+            m.kept.memory += (uint64_t)p->kept.memory;
         }
         message_put(out, &m);
         live |= k->live != 0;

@@ -17,6 +17,8 @@
 #include <stdint.h>
 #include <sys/types.h>
 
+/* Whether it is one of those. */
+bool keep_is(const struct process *p);
 /* Whether one of the waiting jobs of the plan, of any tag, need not wait longer: an idle process
  * can have it, another one is to be started for it, or it has to be given back (kept.why). */
 bool keep_wants(const struct plan *plan);
@@ -31,7 +33,7 @@ volatile pid_t *keep_note(volatile pid_t *notes);
 int64_t keep_age_ms(int64_t age_ms, pid_t pid);
 /* It is about to be started. */
 void keep_begin(struct process *p);
-/* It was executed: it has to be ready in time. */
+/* It was executed: it is idle if it is ready already, else it has to be in time. */
 void keep_started(struct process *p);
 /* An idle process; those that were started before a file of restart_on changed are retired, and if
  * that happens to three in a row before their first job, the tag rests. NULL: there is none. */
@@ -58,8 +60,10 @@ void keep_watch(struct process *p, int64_t now);
 bool keep_unread(const struct process *p);
 /* It has ended with this wait status, or could not be started (-1), and is about to be freed. */
 void keep_ended(struct process *p, int status);
+/* Whether jobs need not be given back although its start hangs: others of its plan will do them. */
+bool keep_can_wait(const struct process *p);
 /* Reports how many each handler of the table has, what they weigh, and why one was replaced last.
- * False: it has none. Looks at all processes of the host. */
-bool keep_tell(struct table *t, const struct jobs *jobs, struct proto_out *out);
+ * False: none has any. Looks at all processes of the host, once. */
+bool keep_tell(struct table *t, struct jobs *jobs, struct proto_out *out);
 
 #endif

@@ -39,6 +39,7 @@ struct plan_kept {
     uint64_t unused;          /* the mark of the last one that was replaced before its first job */
     int64_t weigh_at;         /* not before */
     struct message_kept tell; /* how many were replaced, and why the last one: heap memory */
+    bool told;                /* that some live */
     char *why;                /* jobs cannot be started now: the reason; NULL: they can */
     int64_t why_at;
 };

@@ -54,6 +54,7 @@ struct process_kept {
     uint64_t mark;        /* of the files in restart_on, when it was started */
     int done;             /* jobs */
     int64_t age_at;       /* when it is too old */
+    int64_t memory;       /* of its session, when that was looked at last */
     int64_t input, fed;   /* bytes of its job's input; those that were written to it */
     bool full;            /* its stdin */
     bool closed;          /* it has closed a pipe, which is its fault unless it ends at once */

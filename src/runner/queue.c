@@ -134,8 +134,8 @@ static bool may_start(const struct queue *q, const struct lane *l, int64_t now_u
 {
     const struct job *j = l->first;
 
-    return l->running < j->plan->handler->max_running && !j->plan->hanging &&
-           (!j->plan->contract->stays || keep_wants(j->plan)) &&
+    return l->running < j->plan->handler->max_running &&
+           (j->plan->contract->stays ? keep_wants(j->plan) : !j->plan->hanging) &&
            (now_us <= q->vouched_us || now_us <= j->order.vouched_us);
 }
 

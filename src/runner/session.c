@@ -60,30 +60,55 @@ static bool look(each_process *each, void *ctx)
     return true;
 }
 
-struct weight {
-    pid_t session;
-    int64_t pages;
+struct scales {
+    session_meant *meant;
+    session_weight *weigh;
+    void *ctx;
 };
 
 static void weigh_one(void *ctx, pid_t pid, pid_t session)
 {
-    struct weight *w = ctx;
+    const struct scales *s = ctx;
     char path[32];
     long pages;
     FILE *f = NULL;
 
     snprintf(path, sizeof path, "/proc/%d/statm", (int)pid);
-    if (session == w->session && (f = fopen(path, "re")) && fscanf(f, "%*s %ld", &pages) == 1)
-        w->pages += pages;
+    if (s->meant(s->ctx, session) && (f = fopen(path, "re")) && fscanf(f, "%*s %ld", &pages) == 1)
+        s->weigh(s->ctx, session, pages * sysconf(_SC_PAGESIZE));
     if (f)
         fclose(f);
+}
+
+void session_weigh(session_meant *meant, session_weight *weigh, void *ctx)
+{
+    struct scales s = {meant, weigh, ctx};
+
+    (void)look(weigh_one, &s);
+}
+
+struct weight {
+    pid_t session;
+    int64_t bytes;
+};
+
+static bool is_this(void *ctx, pid_t session)
+{
+    return session == ((const struct weight *)ctx)->session;
+}
+
+static void add(void *ctx, pid_t session, int64_t bytes)
+{
+    (void)session;
+    ((struct weight *)ctx)->bytes += bytes;
 }
 
 int64_t session_memory(pid_t session)
 {
     struct weight w = {.session = session};
 
-    return look(weigh_one, &w) ? w.pages * sysconf(_SC_PAGESIZE) : 0;
+    session_weigh(is_this, add, &w);
+    return w.bytes;
 }
 
 struct term {

@@ -13,11 +13,14 @@
 #include <stdint.h>
 #include <sys/types.h>
 
+/* Returns whether the processes of this session are weighed, or get the signal. */
+typedef bool session_meant(void *ctx, pid_t session);
+
+/* Calls weigh with the resident memory of each process of these sessions. */
+typedef void session_weight(void *ctx, pid_t session, int64_t bytes);
+void session_weigh(session_meant *meant, session_weight *weigh, void *ctx);
 /* Resident memory of all its processes; 0: unknown. */
 int64_t session_memory(pid_t session);
-
-/* Returns whether the processes of this session get the signal. */
-typedef bool session_meant(void *ctx, pid_t session);
 
 /* Sends TERM and CONT to processes that are not in their leader's group, which is signalled as a
  * group (child_signal). */
