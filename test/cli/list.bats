@@ -390,6 +390,13 @@ added()
     grep -qF "$unordered" "$BATS_TEST_TMPDIR/err"
 }
 
+@test '--since sees a single task below older ones, also if all ids are high' {
+    sql 'ALTER TABLE dq_task AUTO_INCREMENT = 12000'
+    added 900 old 900
+    sql "UPDATE dq_task SET tag = 'new', create_time = UTC_TIMESTAMP(3) WHERE id = 12100"
+    [ "$(dq list --since 2h -o tsv -c id,tag --no-header 2>/dev/null)" = $'12100\tnew' ]
+}
+
 @test '--waiting lists what is due and has not started, with the reason, in every format' {
     fake_dqd mail slow late
     dq -q limit slow --hours "$(date -u -d '+2 hours' +%H:00)-$(date -u -d '+3 hours' +%H:00) UTC"

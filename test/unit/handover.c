@@ -2,6 +2,7 @@
  * handover.c - what of a job is not given to the runner, or comes back from it, and what others are
  * told of a tag whose tasks wait here.
  */
+#include "poller/body.c"
 #include "poller/served.c"
 
 #include "poller/care.h"
@@ -87,6 +88,28 @@ static void a_held_batch_that_lost_a_task_is_given_back(void **state)
         assert_int_equal(results.items[kind].s.id, 1);
         assert_int_equal(results.items[kind].s.event, TASK_GIVE_BACK);
     }
+}
+
+/* The server refuses to return it. The others of the job go on. */
+static void a_task_whose_body_cannot_be_read_fails_now(void **state)
+{
+    struct flight_job *j = job(2);
+    int64_t now_us = when_steady_us(), at = INT64_C(1800000000000);
+
+    (void)state;
+    tag.handler = -1; /* of no breaker */
+    for (uint32_t i = 0; i < 2; i++)
+        task_init(&j->tasks[i]);
+    dbclock_sample(&ctx.clock, now_us, now_us, at * 1000);
+    give_up(&ctx, &flight, j, 0, "too long");
+    assert_int_equal(results.count, 1);
+    assert_int_equal(results.items[0].s.event, TASK_GIVE_UP);
+    assert_string_equal(results.items[0].s.error, "too long");
+    assert_true(results.items[0].s.finish_at >= at &&
+                results.items[0].s.finish_at < at + WHEN_HOUR);
+    assert_int_equal(j->count, 1);
+    assert_int_equal(j->flight[0].id, 2);
+    ctx.clock = (struct dbclock){0};
 }
 
 /* Its bodies together would exceed what the runner is given: the second one starts a job of its
@@ -202,6 +225,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(a_held_batch_that_lost_a_task_is_given_back, begin, end),
+        cmocka_unit_test_setup_teardown(a_task_whose_body_cannot_be_read_fails_now, begin, end),
         cmocka_unit_test_setup_teardown(a_body_above_the_bound_has_a_job_of_its_own, begin, end),
         cmocka_unit_test_setup_teardown(a_job_that_ended_counts_with_the_time_it_took, begin, end),
         cmocka_unit_test_setup_teardown(a_shortage_of_the_host_is_not_recorded_with_tasks, begin,

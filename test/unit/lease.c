@@ -115,6 +115,22 @@ static void the_lease_of_a_result_that_waits_is_renewed(void **state)
     assert_int_equal(lease_renew_next(&leases), NEVER_US);
 }
 
+static void nothing_but_results_that_wait_is_renewed_without_jobs(void **state)
+{
+    struct settle_turn turn = {
+        .now_us = when_steady_us(), .old_us = INT64_MAX, .round_us = INT64_MAX};
+    size_t n;
+
+    (void)state;
+    free(refs_of(&leases, 0, &turn, &n));
+    assert_int_equal(n, 0);
+    settle_queue(&results, &(struct settlement){.id = 2, .version = 5}, &tag, turn.now_us);
+    struct claim_ref *refs = refs_of(&leases, 0, &turn, &n);
+    assert_int_equal(n, 1);
+    assert_int_equal(refs[0].id, 2);
+    free(refs);
+}
+
 /* Its row was locked for longer than its lease: what has been done is not done again. */
 static void a_result_that_waits_is_not_taken_back(void **state)
 {
@@ -311,6 +327,8 @@ static void a_row_that_takes_long_weighs_much(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(nothing_but_results_that_wait_is_renewed_without_jobs,
+                                        begin, end),
         cmocka_unit_test_setup_teardown(results_that_need_a_locked_table_wait_together, begin, end),
         cmocka_unit_test_setup_teardown(a_check_vouches_for_a_poll, begin, end),
         cmocka_unit_test_setup_teardown(a_check_that_took_long_vouches_if_the_one_before_did, begin,
