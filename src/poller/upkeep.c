@@ -87,8 +87,7 @@ void upkeep_outage_over(struct upkeep *u, int64_t since_us)
     int64_t now_us = when_steady_us(), lease_us = context_lease_us(u->ctx);
 
     if (now_us - since_us >= lease_us / OUTAGE_LEASE_PART)
-        u->reap_us = u->reap_early_us =
-            MAX(u->reap_us, now_us + MIN(OUTAGE_REST_US, lease_us / 2));
+        u->reap_us = u->reap_early_us = MAX(u->reap_us, now_us + MIN(OUTAGE_REST_US, lease_us / 2));
 }
 
 /* Whether we may end its lease, and how. Not if it has ended only because the server's clock was

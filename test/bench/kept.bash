@@ -43,5 +43,5 @@ b13()
     record B13-idle limit 'one PHP, eight times' "$(pgrep -f "$here/kept.php" | head -n 1 | xargs ps -o rss= -p |
         awk '{ print $1 * 8 / 1024 }')"
     stop_dqd
-    flat B13-flat "run: $tool/kept, keep: 2"
+    flat B13-flat "run: $tool/kept, keep: 2" 1000000
 }

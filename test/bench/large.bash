@@ -146,7 +146,7 @@ memory()
 all_run() { [ "$(pgrep -c -f '^sleep 1000$')" -ge 64 ]; }
 has_taken_signal() { grep -q '^ShdPnd:[[:space:]]*0*$' "/proc/$dqd_pid/status"; }
 
-# flat ROW HANDLER: how much the peak of memory grows from a drain of 100,000 tasks to one of 400,000.
+# flat ROW HANDLER COUNT: how much the peak of memory grows from a drain of 100,000 tasks to one of so many.
 flat()
 {
     local first
@@ -156,7 +156,7 @@ flat()
     due $((100000 / scale))
     wait_until_done
     first=$(memory VmHWM)
-    due $((400000 / scale))
+    due $(($3 / scale))
     wait_until_done
     record "$1" dq 'dqd --resident' "$(awk -v a="$first" -v b="$(memory VmHWM)" 'BEGIN { printf "%.2f", b - a }')"
     stop_dqd
@@ -174,7 +174,7 @@ b10()
     kill "$dqd_pid"
     wait_until has_taken_signal
     stop_dqd # the second signal kills its handlers
-    flat B10-flat "run: $tool/answer, batch: 500"
+    flat B10-flat "run: $tool/answer, batch: 500" 400000
 }
 
 b11()

@@ -203,6 +203,22 @@ adds()
     lateness "$1" dq "$2" "$3"
 }
 
+# quiet_adds COUNT CONFIG: the same, each after a time without any in which the looks have become rare.
+quiet_adds()
+{
+    local i statements from
+    for ((i = 0; i < $1; i++)); do
+        sleep 8 # an eighth of it is the longest poll_interval
+        statements=$(status Questions)
+        from=$(wall_us)
+        sleep "$((RANDOM % 2 + 2)).$((RANDOM % 900 + 100))"
+        record B8-quiet-statements dq 'dqd --resident, before each dq add' \
+            "$(rate "$(($(status Questions) - statements - 1))" "$from")"
+        "$bin/dq" add --config "$2" bench 0 >/dev/null 2>&1
+    done
+    lateness B8-quiet dq 'dqd --resident, dq add from elsewhere after a quiet time' "$1"
+}
+
 # idle_with KIND WHO SECONDS COMMAND...: the same with this command beside the server.
 idle_with()
 {
@@ -231,6 +247,7 @@ b8()
     fi
     sed '/^wake_dir/d; s/^\[dqd\]/&\nwake_dir =/' "$DQ_CONFIG" >"$sandbox/unwoken.ini"
     adds B8-poll 'dqd --resident, ten dq add a second from elsewhere' "$n" "$sandbox/unwoken.ini" 40 110
+    comparing || quiet_adds "$((5 / scale))" "$sandbox/unwoken.ini"
     stop_dqd
     comparing && return
     "$tool/naive" init
