@@ -86,7 +86,7 @@ def limit_storm(t):
         if d.alive() and d.runner():
             t.faults.add("kill", who="both", dqd=d.pid, runners=[d.runner()])
             d.send("both", signal.SIGKILL)
-    t.sql("UPDATE dq_poller SET stale_after = 120000")
+    t.sql("UPDATE dq_poller SET stale_after = 3600000")
     ended = t.one("SELECT TIMESTAMPDIFF(MICROSECOND, (SELECT MIN(at) FROM dq_audit), UTC_TIMESTAMP(6))") / 1e6
     t.expect(t.count("status = 0") > 4 * RATE, "no tasks are left for after the storm")
     t.wait_finished(3600 if t.full else 120)
