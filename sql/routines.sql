@@ -101,7 +101,8 @@ BEGIN
                     IF(p_conflict = 'again', LEAST(IFNULL(again_time, v_time), v_time),
                        GREATEST(IFNULL(again_time, v_time), v_time)), again_time),
     expires_time = IF(v_replace AND status IN (0, 5, 6) OR v_again AND status = 3,
-                      IF(p_expires_ms IS NULL, p_expires_time,
+                      IF(p_expires_ms IS NULL, p_expires_time + INTERVAL IF(p_conflict = 'debounce',
+                           GREATEST(TIMESTAMPDIFF(MICROSECOND, GREATEST(v_now, v_time), IF(status = 3, again_time, expected_time)), 0), 0) MICROSECOND,
                          GREATEST(v_now, IF(status = 3, again_time, expected_time))
                          + INTERVAL p_expires_ms * 1000 MICROSECOND), expires_time),
     priority = IF(v_replace AND status IN (0, 5, 6), p_priority, IF(v_again, IFNULL(p_priority, priority), priority)),
@@ -165,7 +166,8 @@ BEGIN
   IF p_utc REGEXP '^[1-9][0-9]{3}-(0[1-9]|1[0-2])-(0[1-9]|[12][0-9]|3[01])[ T]([01][0-9]|2[0-3])(:[0-5][0-9]){2}(\\.[0-9]{1,6})?Z?$' THEN
     BEGIN
       DECLARE CONTINUE HANDLER FOR SQLEXCEPTION SET p_time = NULL;
-      SET p_time = CAST(LEFT(REPLACE(TRIM(TRAILING 'Z' FROM p_utc), 'T', ' '), 23) AS datetime(3));
+      -- rounded up, as dq add does: never before that time
+      SET p_time = LEFT(CAST(CAST(REPLACE(TRIM(TRAILING 'Z' FROM p_utc), 'T', ' ') AS datetime(6)) + INTERVAL 999 MICROSECOND AS char), 23);
     END;
   END IF;
   IF p_time IS NULL THEN
@@ -417,7 +419,7 @@ BEGIN
   ELSE
     SET v_kind = CASE WHEN JSON_CONTAINS_PATH(p_options, 'one', '$.cron') THEN 0 WHEN JSON_CONTAINS_PATH(p_options, 'one', '$.every') THEN 1 ELSE 2 END;
     SET v_word = LEFT(JSON_UNQUOTE(JSON_EXTRACT(p_options, ELT(v_kind + 1, '$.cron', '$.every', '$.gap'))), 1001);
-    SET v_zone = IFNULL(LEFT(JSON_UNQUOTE(JSON_EXTRACT(p_options, '$.zone')), 65), 'UTC');
+    SET v_zone = IFNULL(LEFT(JSON_UNQUOTE(NULLIF(LEFT(JSON_EXTRACT(p_options, '$.zone'), 80), 'null')), 65), 'UTC');
     SET v_catch_up = FIELD(IFNULL(JSON_UNQUOTE(JSON_EXTRACT(p_options, '$.catch_up')), 'latest'), 'skip', 'latest', 'all') - 1;
     SET v_overlap = FIELD(IFNULL(JSON_UNQUOTE(JSON_EXTRACT(p_options, '$.overlap')), 'skip'), 'skip', 'one', 'allow', 'replace') - 1;
     SET v_ms = CONCAT_WS(' ', LEFT(IFNULL(JSON_EXTRACT(p_options, '$.spread_ms'), 0), 13), LEFT(IFNULL(JSON_EXTRACT(p_options, '$.within_ms'), 0), 13),
@@ -444,6 +446,8 @@ BEGIN
         SET v_error = 'dq: options: every, gap: at most 3660 days';
       ELSEIF GREATEST(v_spread, v_within, v_expires, v_alarm) > 316224000000 OR v_kind = 1 AND v_spread > v_period DIV 2 THEN
         SET v_error = 'dq: options: spread_ms (at most half of every), within_ms, expires_ms, alarm_after_ms: at most 3660 days';
+      ELSEIF v_within > 31622400000 OR v_within AND v_catch_up = 0 THEN
+        SET v_error = 'dq: options: within_ms: at most a year, and not with "catch_up": "skip"';
       END IF;
     END IF;
   END IF;

@@ -162,6 +162,31 @@ END
     done
 }
 
+@test 'with debounce, a task that stays due later than it is added expires as much later' {
+    by_dq() { dq -q add t x --key "$1" --key-conflict again "${@:4}" --at "$2" --expires-at "$3" >/dev/null; }
+    by_procedure()
+    {
+        local later=${4:+true}
+        sql "CALL dq_add_options('t', '$1', 'x', '{\"key_conflict\": \"again\", \"debounce\": ${later:-false},
+            \"utc\": \"$2\", \"expires_utc\": \"$3\"}', @id)"
+    }
+    due() { sql "SELECT TIME($1), TIME(expires_time) FROM dq_task"; }
+    for by in by_dq by_procedure; do
+        sql 'DELETE FROM dq_task'
+        dq -q add t x --key k --at 2031-01-01T03:00:00Z
+        $by k 2031-01-01T01:00:00Z 2031-01-01T02:00:00Z --debounce
+        [ "$(due expected_time)" = $'03:00:00.000\t04:00:00.000' ]
+        $by k 2031-01-01T05:00:00Z 2031-01-01T06:00:00Z --debounce
+        [ "$(due expected_time)" = $'05:00:00.000\t06:00:00.000' ]
+        $by k 2031-01-01T07:00:00Z 2031-01-01T08:00:00Z
+        [ "$(due expected_time)" = $'05:00:00.000\t08:00:00.000' ]
+        runs
+        $by k 2031-01-01T03:00:00Z 2031-01-01T04:00:00Z --debounce
+        $by k 2031-01-01T01:00:00Z 2031-01-01T02:00:00Z --debounce
+        [ "$(due again_time)" = $'03:00:00.000\t04:00:00.000' ]
+    done
+}
+
 @test 'a live dqd that is too old to know it is named, and nothing is changed' {
     id=$(dq -q add t first --key k)
     fake_dqd t

@@ -242,6 +242,10 @@ dq_as()
     row="tag, task_key, live, message_body, body_size, delay_time, expected_time"
     same "CALL dq_add_at('t', 'k', 'body', '2031-01-02 03:04:05.678', @id)" t body --key k --at 2031-01-02T03:04:05.678Z
     same "CALL dq_add_at('t', 'k', 'body', '2001-01-02T03:04:05Z', @id)" t body --key k --at 2001-01-02T03:04:05Z
+    for digits in 6789 678000 678001 9999; do
+        same "CALL dq_add_at('t', 'k', 'body', '2031-01-02 03:04:05.$digits', @id)" t body --key k \
+            --at "2031-01-02T03:04:05.${digits}Z"
+    done
     same "CALL dq_add_options('t', NULL, 'b', '{\"utc\": \"2031-01-02T03:04:05.678Z\"}', @id)" \
         t b --at 2031-01-02T03:04:05.678Z
 }
@@ -340,7 +344,7 @@ dq_as()
     name=$(printf '\xf0\x9f\x90\x98%.0s' {1..128})
     sql "SET NAMES utf8mb4; CALL dq_add('$name', '$name', x'00ff27', 316224000000, @id);
          CALL dq_add('a/b.c:d-e', 'a  b', '', 0, @id);
-         CALL dq_add_at('t', '\"quoted\" \\\\ ''k''', '', '9999-12-31T23:59:59.999999Z', @id);
+         CALL dq_add_at('t', '\"quoted\" \\\\ ''k''', '', '9999-12-31T23:59:59.999Z', @id);
          CALL dq_add_at('t', NULL, X'', '1000-01-01 00:00:00', @id)"
     [ "$(sql 'SELECT CHAR_LENGTH(tag), CHAR_LENGTH(task_key), HEX(message_body), delay_time FROM dq_task LIMIT 1')" = \
         $'128\t128\t00FF27\t316224000000' ]

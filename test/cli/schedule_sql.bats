@@ -1,5 +1,5 @@
 #!/usr/bin/env bats
-# Schedules that are set and deleted in SQL: dq_schedule_set, dq_schedule_delete.
+# Schedules that are set and deleted in SQL: dq_schedule_set, dq_schedule_delete; procedures within a transaction.
 
 load ../lib/sandbox
 setup()
@@ -79,9 +79,28 @@ refused() { sql_refuses "$@"; }
         refused 'options: every, gap: ' "$(set_ a t '""' "{\"every\": \"$every\"}")"
         refused 'options: every, gap: ' "$(set_ a t '""' "{\"gap\": \"$every\"}")"
     done
+    refused 'options: within_ms: ' "$(set_ a t '""' '{"every": "1h", "within_ms": 31622400001}')"
+    refused 'options: within_ms: ' "$(set_ a t '""' '{"every": "1h", "within_ms": 1, "catch_up": "skip"}')"
     [ "$(sql 'SELECT COUNT(*) FROM dq_schedule')" = 0 ]
+    sql "$(set_ a t '""' '{"cron": "@daily", "zone": null, "within_ms": 31622400000}')"
+    [ "$(sql 'SELECT zone FROM dq_schedule')" = UTC ]
+    sql "$(set_ a t '""' '{"cron": "@daily", "within_ms": 0, "catch_up": "skip"}')"
     # only dqd knows zones: it says so, and the others are not affected
     sql "$(set_ a t '""' '{"cron": "@daily", "zone": "No/Where"}')"
     dqd --once 2>&1 | grep -F 'No/Where'
     dq why a | grep -F 'zone "No/Where": unknown' || { dq why a; return 1; }
+}
+
+@test 'within a transaction, what a call does and its record are all or nothing' {
+    dq -q add t body --key k --in 1h
+    sql "CREATE TRIGGER no BEFORE INSERT ON dq_event FOR EACH ROW
+         SIGNAL SQLSTATE '45000' SET MESSAGE_TEXT = 'dq: no room'"
+    for call in "dq_cancel_key('t', 'k', @n)" "dq_add_again('t', 'k', 'new', 0, @id)" \
+        "dq_limit_set('t', '{\"running\": 4}')" \
+        "dq_schedule_set('s', 't', '', '{\"every\": \"1h\"}', @n)"; do
+        refused 'no room' "START TRANSACTION; CALL $call; COMMIT"
+    done
+    sql 'DROP TRIGGER no'
+    [ "$(sql 'SELECT status, version, message_body, (SELECT COUNT(*) FROM dq_limit), (SELECT COUNT(*) FROM dq_schedule)
+              FROM dq_task')" = $'0\t0\tbody\t0\t0' ]
 }

@@ -27,11 +27,18 @@ void task_new_put_max_attempts(struct buf *sql, const struct task_new *t)
         buf_str(sql, "NULL");
 }
 
-/* A time in the past means due at once: it counts from now on. */
+/* A time in the past means due at once: it counts from now on. An instant moves along if the task
+ * is due later than it was given. */
 void task_new_put_expires(struct buf *sql, const struct task_new *t, const char *due)
 {
     if (t->expires_at) {
         db_put_time(sql, t->expires_at);
+        if (due) {
+            buf_str(sql, " + INTERVAL GREATEST(TIMESTAMPDIFF(MICROSECOND, GREATEST("
+                         "UTC_TIMESTAMP(3), ");
+            task_new_put_expected(sql, t);
+            buf_printf(sql, "), %s), 0) MICROSECOND", due);
+        }
     } else if (t->expires_ms) {
         buf_str(sql, "GREATEST(UTC_TIMESTAMP(3), ");
         if (due)
