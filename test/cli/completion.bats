@@ -68,6 +68,9 @@ stored()
     stored order-1 cancel --key o
     helps() { dq completion --line -- show "$first" | grep -qx "$first"$'\tmail.welcome'; }
     wait_until helps
+    dq -q add only.high x --priority high
+    dq -q add only.low x --priority low
+    stored 'only.high only.low' list -t only.
 }
 
 @test 'names that a shell or a terminal would act on are left out' {

@@ -72,6 +72,8 @@ refused()
     refused 1 'schedule a does not exist' next a
     refused 65 'at least 1s' set a t --gap 500ms
     refused 64 'at most half of the time between slots' set a t --every 1h --spread 31m
+    refused 64 'at most half of the time between slots' set a t --cron '0 9,17 * * *' --spread 241m
+    refused 64 'at most half of the time between slots' set a t --cron '0,50 23,0 1,2 * *' --spread 6m --zone UTC
 }
 
 @test 'list shows schedules by name and tag; the name alone lists, too' {
@@ -103,6 +105,7 @@ refused()
     [ "$stderr" = 'dq: schedule next: -n: at most 10000 slots are shown; --since shows later ones' ]
     run --separate-stderr dq schedule set b t --cron '30 2 * * *' --zone Europe/Berlin --from 2037-03-28T12:00:00Z
     [[ $stderr == *'next: 2037-03-29T01:00:00.000Z (the clock skips its time: it runs right afterwards)'* ]]
+    set_ a t --cron '0 9,17 * * *' --spread 240m
     set_ a t --every 1h --spread 30m
     [ "$(dq -o json schedule next a | jq '[.[] | (.due[14:16] | tonumber)] | unique | length')" = 1 ]
     [ "$(dq -o json schedule next a -n 1 | jq '.[0].due >= .[0].slot')" = true ]

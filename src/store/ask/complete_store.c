@@ -3,6 +3,7 @@
  * LIMIT of its table, or entries than there are tags.
  */
 #include "store/ask/complete_store.h"
+#include "base/text.h"
 #include "store/db/columns.h"
 #include "store/row/sql.h"
 
@@ -14,10 +15,12 @@
 enum { WORD_COLUMNS(COLUMNS_NAME) WORD_COUNT };
 
 /* Tables of word and help. The minimum makes the server skip from tag to tag. */
-static const char tags[] = "SELECT tag AS word, NULL AS help FROM (SELECT tag, MIN(expected_time)"
-                           " FROM dq_task WHERE status BETWEEN 0 AND 4 GROUP BY status, tag"
-                           " LIMIT 2000) t"
-                           " UNION SELECT pattern, NULL FROM dq_handler WHERE is_glob = 0";
+static const char tags[] =
+    "SELECT tag AS word, NULL AS help FROM (SELECT tag, MIN(expected_time)"
+    " FROM dq_task WHERE status < " TEXT_OF(
+        SQL_STATUS_COUNT) " GROUP BY status, tag"
+                          " LIMIT 2000) t"
+                          " UNION SELECT pattern, NULL FROM dq_handler WHERE is_glob = 0";
 static const char ids[] = "SELECT id AS word, tag AS help FROM (SELECT id, tag FROM dq_task"
                           " FORCE INDEX (PRIMARY) ORDER BY id DESC LIMIT 1000) t";
 
