@@ -371,6 +371,7 @@ as_reader() # as_reader ARG...: dqd of an account that may only read, and say th
     own_ini "s|^user *=.*|user = worker\npassword_file = $file|"
     DQ_CONFIG=$BATS_TEST_TMPDIR/own.ini
     dqd_start --resident
+    wait_until logged 'msg="connected"'
     change two 600
     id=$(dq add t)
     dq wait --timeout 1m "$id"

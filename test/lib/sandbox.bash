@@ -30,8 +30,9 @@
 DQ_TOP=${DQ_TOP:-$(cd "$BATS_TEST_DIRNAME/../.." && pwd)}
 DQ_BIN=${DQ_BIN:-$DQ_TOP/bin}
 DQ_NEXT=$DQ_BIN/../test/upgrade # programs of an imaginary next release
+DQ_SQL=$DQ_BIN/../test/lib/sql  # sql.c, if the tests were built
 . "$DQ_TOP/test/lib/wait.bash"
-export DQ_TOP DQ_BIN DQ_NEXT
+export DQ_TOP DQ_BIN DQ_NEXT DQ_SQL
 export DQ_PAGER=cat # none, also on a terminal
 
 dq() { "$DQ_BIN/dq" "$@"; }
@@ -64,8 +65,14 @@ teardown_file() { sandbox_destroy; }
 
 sql()
 {
-    mariadb --no-defaults --batch --skip-column-names --user=root --database=dq --execute="$1" \
-        --socket="$(readlink -f "$DQ_SANDBOX/server")/mysql.sock"
+    local server=$DQ_SANDBOX/server
+    if [ -L "$server" ]; then server=$(readlink -f "$server"); fi
+    if [ -x "$DQ_SQL" ] && [[ $1 != *DELIMITER* ]]; then
+        "$DQ_SQL" "$server/mysql.sock" "$1"
+        return
+    fi
+    mariadb --no-defaults --batch --skip-column-names --default-character-set=utf8mb4 --user=root \
+        --database=dq --execute="$1" --socket="$server/mysql.sock"
 }
 
 count() { sql "SELECT COUNT(*) FROM dq_task WHERE ${1:-1}"; }
@@ -171,8 +178,8 @@ try()
 {
     rc=0
     "$@" >"$BATS_TEST_TMPDIR/out" 2>"$BATS_TEST_TMPDIR/err" || rc=$?
-    out=$(cat "$BATS_TEST_TMPDIR/out")
-    err=$(cat "$BATS_TEST_TMPDIR/err")
+    out=$(<"$BATS_TEST_TMPDIR/out")
+    err=$(<"$BATS_TEST_TMPDIR/err")
     echo "exit $rc, stdout: $out, stderr: $err"
 }
 

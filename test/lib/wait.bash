@@ -4,7 +4,7 @@
 # Sourced.
 #
 #   wait_limit          the limit, in seconds: 300
-#   wait_pause          between two tries: 0.05
+#   wait_pause          between two tries: 0.05, later 0.2: a try takes a hundredth of a second of a processor
 
 # bats notes a trace of the stack before each command, for the report of a failure. That takes ten times as long as a
 # simple command. The report needs the line of the test, so the lines of helpers are left out.
@@ -44,7 +44,7 @@ still_run()
 
 wait_until()
 {
-    local end=$((SECONDS + ${wait_limit:-300})) pids living ended
+    local end=$((SECONDS + ${wait_limit:-300})) pids living ended tries=0 pause
     pids=$(job_ids)
     # shellcheck disable=SC2086 # words
     if crashed_last $pids; then pids+=" $!"; fi
@@ -60,6 +60,11 @@ wait_until()
             echo "wait_until: after ${wait_limit:-300} s still not true: $*" >&2
             return 1
         fi
-        sleep "${wait_pause:-0.05}"
+        case $((tries += 1)) in
+        ?) pause=0.05 ;;
+        [12]?) pause=0.1 ;;
+        *) pause=0.2 ;;
+        esac
+        sleep "${wait_pause:-$pause}"
     done
 }
