@@ -19,8 +19,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Starts under a rate are reserved so far ahead: twenty claims a second at most. */
-#define LIMIT_HORIZON_MS 100
+/* What a rate could have started so long ago was left by whoever reserves its starts. */
+#define LIMIT_LEFT_MS 100
 
 void claim_free(struct claims *claims)
 {
@@ -189,12 +189,13 @@ static void claim_worked(struct claims *claims, struct tag_state *t, struct task
                            .alone = saw->alone,
                            .limit_at = saw->limit_at,
                            .turn_ms = turn_ms(claims, t, saw->held),
-                           .left_over = saw->left_ms >= LIMIT_HORIZON_MS,
+                           .left_over = saw->left_ms >= LIMIT_LEFT_MS,
                            .paced = saw->paced,
                            .started_before = started_before(won),
                            .next_known = saw->next_known,
                            .next_at = saw->next_at,
                            .cost_us = saw->answered_us - saw->sent_us,
+                           .took_us = when_steady_us() - sent_us,
                            .answered_us = saw->answered_us,
                            .random = context_random()};
 
@@ -293,7 +294,7 @@ static struct claim_ask ask_of(struct claims *claims, const struct look_step *s)
         .doubtful = look_tag_is_doubtful(s->tag),
         .horizon_ms = h->batch > 1        ? 0
                       : claims->ctx->once ? LIMIT_PASS_MS
-                                          : LIMIT_HORIZON_MS,
+                                          : look_pace_horizon_ms(&claims->look->pace),
         .under = is_under,
         .under_arg = claims,
         .row_us = s->tag->claims.row_us,

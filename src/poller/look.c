@@ -357,6 +357,7 @@ static void learn(struct look *l, struct look_tag *t, const struct look_claim *c
 
     t->hold.because = c->held;
     t->hold.alone = c->alone;
+    t->hold.won = c->won > 0;
     t->hold.vain = seen || had_more ? 0 : t->hold.vain + 1;
     l->any_full |= c->held == LIMIT_RUNNING;
     t->more = c->seen == l->wanted || c->left;
@@ -417,6 +418,8 @@ void look_claimed(struct look *l, struct look_tag *t, const struct look_claim *c
         &l->turn, t, MIN(c->won, l->processes),
         look_tag_starts(t, l->set.slots, look_turn_others(&l->turn, t, l->set.slots, l->running)));
     look_pace_took(&l->pace.claim_us, c->seen, c->cost_us + now_us - c->answered_us);
+    if (c->held == LIMIT_RATE)
+        look_pace_rated(&l->pace, c->took_us, 8 * l->running > 5 * l->set.slots, now_us);
     if (c->won && !t->expected)
         look_pace_surprised(&l->pace, l->set.poll_us, now_us);
     if (c->next_known) /* a tag that was slow to answer once is not asked again to find out */

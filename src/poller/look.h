@@ -147,6 +147,7 @@ struct look_claim {
     int64_t next_at;
     int64_t cost_us;     /* of finding that out, and the candidates */
     int64_t answered_us; /* when they were known */
+    int64_t took_us;     /* all of the claim */
     uint64_t random;
 };
 void look_claimed(struct look *l, struct look_tag *t, const struct look_claim *c, int64_t now_us);

@@ -39,6 +39,10 @@
 #define WOKEN_PAUSE_US INT64_C(2000)
 #define WOKEN_PART 4
 #define WOKEN_UNUSED_US INT64_C(1000000)
+/* Starts under a rate are reserved so far ahead: twenty claims a second at most. No further,
+ * because a dqd that dies wastes them. */
+#define HORIZON_MS 100
+#define HORIZON_MOST_MS 2000
 
 /* Of a look at all tags. Twice in a row: once is chance. */
 static int64_t cost_us(const struct look_pace *p)
@@ -120,6 +124,24 @@ int64_t look_pace_early_ms(const struct look_pace *p)
     int64_t slow_ms = (p->claim_us + p->result_us) / 1000;
 
     return MAX(MIN(slow_ms, LOOK_EARLY_MOST_MS), LOOK_EARLY_MS);
+}
+
+void look_pace_rated(struct look_pace *p, int64_t took_us, bool full, int64_t now_us)
+{
+    const int64_t gone_us = MIN(now_us - p->rated_at_us, LOOK_RATED_US);
+    const int64_t ms = look_pace_horizon_ms(p);
+
+    p->rated_us += took_us - p->rated_us * gone_us / LOOK_RATED_US;
+    p->rated_at_us = now_us;
+    if (full || p->rated_us < LOOK_RATED_US / 4)
+        p->horizon_ms = ms - ms / 16;
+    else if (p->rated_us > LOOK_RATED_US / 2)
+        p->horizon_ms = MIN(ms + ms / 8, HORIZON_MOST_MS);
+}
+
+int64_t look_pace_horizon_ms(const struct look_pace *p)
+{
+    return MAX(p->horizon_ms, HORIZON_MS);
 }
 
 int64_t look_pace_woken(struct look_pace *p, int64_t now_us, int64_t cost_us)

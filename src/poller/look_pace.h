@@ -25,6 +25,9 @@ struct look_pace {          /* initialize with {0}, but for poll_us */
     int64_t claim_us;  /* what one of few tasks takes: about the longest of the last thousand */
     int64_t result_us; /* the same of results */
     int64_t paid_us;   /* the time for looks after wake-ups is used up until then */
+    /* the part of LOOK_RATED_US that claims under a rate have taken lately, when that was measured,
+     * and how far they reserve starts ahead because of it */
+    int64_t rated_us, rated_at_us, horizon_ms;
 };
 
 /* A look at all tags took this long; or the server gave it up at its limit, after this long. */
@@ -49,6 +52,13 @@ void look_pace_surprised(struct look_pace *p, const int64_t range_us[2], int64_t
 void look_pace_took(int64_t *slow_us, size_t rows, int64_t took_us);
 /* How long before their time tasks are claimed. Results may be recorded when that is due. */
 int64_t look_pace_early_ms(const struct look_pace *p);
+
+/* A claim under a rate took this long, all in all. Each reserves the starts of some time, longer if
+ * such claims take most of the time: if they are many, or the database is far away. full: most
+ * slots are taken. Tasks that wait for their start take the room of others. */
+#define LOOK_RATED_US INT64_C(250000)
+void look_pace_rated(struct look_pace *p, int64_t took_us, bool full, int64_t now_us);
+int64_t look_pace_horizon_ms(const struct look_pace *p);
 
 /* Looks that cost this much follow a wake-up. Returns when the next one may be reported. */
 int64_t look_pace_woken(struct look_pace *p, int64_t now_us, int64_t cost_us);

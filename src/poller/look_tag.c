@@ -256,7 +256,9 @@ int64_t look_tag_held_us(const struct look_tag *t)
 
 bool look_tag_is_doubtful(const struct look_tag *t)
 {
-    return t->hold.because != LIMIT_OPEN || t->hold.vain >= VAIN_MANY;
+    const bool likely =
+        t->hold.because == LIMIT_OPEN || (t->hold.because == LIMIT_RATE && t->hold.won);
+    return !likely || t->hold.vain >= VAIN_MANY;
 }
 
 static bool is_timed(const struct look_tag *t)

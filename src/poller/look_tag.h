@@ -24,6 +24,7 @@ struct look_hold {
     int64_t locked_us;      /* LIMIT_LOCKED: twice as long each time */
     bool alone;             /* the tag itself is paused, not its limit with other tags */
     uint32_t vain;          /* claims in a row that brought nothing */
+    bool won;               /* the last one brought some: now the rate allows more, most likely */
 };
 
 /* What a kind of change costs a tag. */

@@ -475,6 +475,12 @@ static void a_tag_may_be_paused_after_some_claims_in_vain(void **state)
     assert_true(look_tag_is_doubtful(t));
     look_claimed(&p.look, t, &(struct look_claim){.seen = 1, .won = 1}, p.now_us);
     assert_false(look_tag_is_doubtful(t));
+    for (int i = 2; i--;) { /* that one says when its rate allows more: it is not asked for twice */
+        const struct look_claim rate = {
+            .held = LIMIT_RATE, .limit_at = 1, .seen = (size_t)i, .won = (size_t)i};
+        look_claimed(&p.look, t, &rate, p.now_us);
+        assert_true(look_tag_is_doubtful(t) == !i);
+    }
     look_free(&p.look);
 }
 

@@ -2,6 +2,7 @@
  * The number of steps is the argument, in thousands; the seed is the second one. */
 #include "base/mem.h"
 #include "base/rate.h"
+#include "poller/look_pace.h"
 
 #include <inttypes.h>
 #include <setjmp.h>
@@ -185,11 +186,41 @@ static void a_clock_that_jumps_floods_nothing_and_stops_nothing(void **state)
     assert_int_equal(rate_may(&r, next, now + hour, now + hour), 5);
 }
 
+/* They wait for the same connection as all other claims. */
+static void claims_under_rates_that_take_most_of_the_time_reserve_more_starts(void **state)
+{
+    struct look_pace pace = {0};
+    int64_t now_us = 1000000, last_ms;
+
+    (void)state;
+    for (int i = 0; i < 400; i++) /* 20 limits, 2 ms each: two fifths of the time */
+        look_pace_rated(&pace, 2000, false, now_us += 5000);
+    assert_int_equal(look_pace_horizon_ms(&pace), 100);
+    for (int i = 0; i < 400; i++) { /* as often as the horizon allows, 10 ms each */
+        now_us += MAX(look_pace_horizon_ms(&pace) * 1000 / 2 / 20, 10000);
+        look_pace_rated(&pace, 10000, false, now_us);
+    }
+    last_ms = look_pace_horizon_ms(&pace);
+    assert_in_range(last_ms, 800, 1800); /* a quarter to half of the time */
+    for (int i = 0; i < 400; i++)        /* one limit, of a server that is far away */
+        look_pace_rated(&pace, 400000, false, now_us += 400000);
+    assert_int_equal(look_pace_horizon_ms(&pace), 2000);
+    for (int i = 0; i < 400; i++)
+        look_pace_rated(&pace, 400000, true, now_us += 400000);
+    assert_int_equal(look_pace_horizon_ms(&pace), 100);
+    look_pace_rated(&pace, 400000, false, now_us += 400000);
+    assert_in_range(look_pace_horizon_ms(&pace), 101, 120);
+    for (int i = 0; i < 9; i++)
+        look_pace_rated(&pace, 1000, false, now_us += 400000);
+    assert_int_equal(look_pace_horizon_ms(&pace), 100);
+}
+
 int main(int argc, char **argv)
 {
     const struct CMUnitTest others[] = {
         cmocka_unit_test(random_sequences_keep_the_promise_and_waste_nothing),
         cmocka_unit_test(a_limit_that_is_always_used_reaches_its_rate),
+        cmocka_unit_test(claims_under_rates_that_take_most_of_the_time_reserve_more_starts),
         cmocka_unit_test(a_clock_that_jumps_floods_nothing_and_stops_nothing),
     };
 
