@@ -392,7 +392,8 @@ static int renew_slots(struct upkeep *u, bool *more, struct err *err)
     return rc;
 }
 
-/* A part that fails does not keep the others from their turn. */
+/* A part that fails does not keep the others from their turn. Those that would wait for the same
+ * locked table do not wait one after the other: the next call begins behind the one that did. */
 int upkeep_retention(struct upkeep *u, struct err *err)
 {
     static int (*const parts[])(struct upkeep *, bool *, struct err *) = {
@@ -405,13 +406,14 @@ int upkeep_retention(struct upkeep *u, struct err *err)
     u->cut = false;
     for (size_t i = 0; i < sizeof parts / sizeof parts[0]; i++) {
         struct err why = {0};
-        int rc = parts[i](u, &more, &why);
+        int rc = parts[u->part](u, &more, &why);
 
+        u->part = (u->part + 1) % (sizeof parts / sizeof parts[0]);
         if (rc < 0 && !failed) {
             failed = rc;
             *err = why;
         }
-        if (rc < 0 && !db_connected(u->ctx->db))
+        if (rc == ERR_LOCKED || (rc < 0 && !db_connected(u->ctx->db)))
             break;
     }
     if (failed)

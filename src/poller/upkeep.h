@@ -29,6 +29,7 @@ struct upkeep {
     struct aside aside; /* tasks that could not be taken back */
     struct retention_place places[TASK_STATUS_COUNT];
     bool cut;         /* of one of them, by the last sweep */
+    size_t part;      /* with which the next sweep begins */
     size_t expire_at; /* the tag whose expired tasks are looked for next */
 };
 

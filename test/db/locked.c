@@ -3,13 +3,25 @@
 #include "harness.h"
 #include "poller/hold.h"
 #include "poller/settle.h"
+#include "poller/upkeep.h"
 #include "store/db/db_connect.h"
+#include "store/db/db_session.h"
 
 #include <inttypes.h>
 #include <stdio.h>
 
-static const struct conf conf = {.dqd = {.lease_ms = 10000, .heartbeat_ms = 1000}};
+static const struct conf conf = {
+    .dqd = {.lease_ms = 10000, .heartbeat_ms = 1000},
+    .retention = {.done_ms = WHEN_DAY, .failed_ms = WHEN_DAY, .cancelled_ms = WHEN_DAY}};
 static struct context ctx = {.conf = &conf};
+
+static int setup(void **state)
+{
+    ctx.db = db;
+    const int rc = harness_setup(state);
+    db_session_brief(db, true);
+    return rc;
+}
 
 /* How often the session has tried that. */
 static int64_t tries(const char *command)
@@ -28,7 +40,6 @@ static void outputs_of_cancelled_tasks_wait_for_a_locked_table(void **state)
     struct db *other = harness_db();
     struct settle_results q;
     (void)state;
-    ctx.db = db;
     settle_init(&q, &ctx, NULL, NULL, NULL);
     for (size_t i = 0; i < N; i++) {
         struct claim_ref ref = {won.items[i].id, won.items[i].version};
@@ -60,7 +71,6 @@ static void holds_wait_for_a_locked_table(void **state)
     struct db *other = harness_db();
     struct holds h = {.ctx = &ctx};
     (void)state;
-    ctx.db = db;
     for (size_t i = 0; i < 3; i++)
         hold_queue(&h, limits[i], WHEN_HOUR, "why");
     run(other, "LOCK TABLES dq_limit READ");
@@ -85,11 +95,41 @@ static void holds_wait_for_a_locked_table(void **state)
     db_free(other);
 }
 
+static void retention_waits_once_for_a_locked_table(void **state)
+{
+    static const enum task_status finished[] = {TASK_DONE, TASK_FAILED, TASK_CANCELLED};
+    struct db *other = harness_db();
+    struct tag_set tags = {0};
+    struct upkeep u;
+    (void)state;
+    for (int i = 0; i < 6; i++) {
+        const uint64_t id = add(i % 2 ? "a" : "b", NULL, -1000);
+        run(db,
+            "UPDATE dq_task SET status = %d, expected_time = UTC_TIMESTAMP(3) - INTERVAL 3 DAY"
+            " WHERE id = %" PRIu64,
+            (int)finished[i % 3], id);
+    }
+    upkeep_init(&u, &ctx, NULL, &tags, NULL, NULL);
+    run(other, "LOCK TABLES dq_attempt READ");
+    for (int i = 0; i < 3; i++) {
+        const int64_t before = tries("delete") + tries("delete_multi") + tries("insert_select");
+        assert_int_equal(upkeep_retention(&u, &err), ERR_LOCKED);
+        assert_int_equal(
+            tries("delete") + tries("delete_multi") + tries("insert_select") - before, 1);
+    }
+    run(other, "UNLOCK TABLES");
+    ok(upkeep_retention(&u, &err));
+    assert_int_equal(number(db, "SELECT COUNT(*) FROM dq_task"), 0);
+    upkeep_free(&u);
+    db_free(other);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup(outputs_of_cancelled_tasks_wait_for_a_locked_table, harness_setup),
-        cmocka_unit_test_setup(holds_wait_for_a_locked_table, harness_setup),
+        cmocka_unit_test_setup(outputs_of_cancelled_tasks_wait_for_a_locked_table, setup),
+        cmocka_unit_test_setup(holds_wait_for_a_locked_table, setup),
+        cmocka_unit_test_setup(retention_waits_once_for_a_locked_table, setup),
     };
     return cmocka_run_group_tests(tests, harness_group, harness_group_end);
 }

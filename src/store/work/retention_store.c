@@ -109,6 +109,15 @@ static void go_on_with(struct retention_place *place, const char *tag)
         place->tag = mem_strdup(tag);
 }
 
+/* Then each step would wait as long for dq_attempt, one after the other. */
+static int attempts_locked(struct db *db, struct err *err)
+{
+    BUF_LOCAL struct buf sql = BUF_INIT;
+
+    buf_str(&sql, ROWS_PROBE_ATTEMPT);
+    return db_exec(db, &sql, NULL, err);
+}
+
 /* Looks at a step of the tag, and deletes what is old. *ret_ended: it was the last one. */
 static int expire_step(struct db *db, enum task_status status, const char *tag, int64_t age_ms,
                        size_t limit, struct retention_place *place, size_t *seen, size_t *deleted,
@@ -128,6 +137,8 @@ static int expire_step(struct db *db, enum task_status status, const char *tag, 
         place->floor = s.last;
         place->faults |= faulty;
     }
+    if (rc == 0 && faulty)
+        rc = attempts_locked(db, err);
     *seen += s.seen;
     *deleted += rc == 0 ? done.deleted : 0;
     *ret_ended = s.seen < limit && !s.cut;
@@ -146,6 +157,8 @@ int retention_store_expire(struct db *db, enum task_status status, int64_t age_m
     bool ended;
 
     int rc = find_tags(db, status, age_ms, &tags, err);
+    if (rc == 0 && tags.count)
+        rc = attempts_locked(db, err);
     size_t i = rc == 0 ? first_tag(&tags, at) : 0;
     at->cut = false;
     while (rc == 0 && !at->cut && i < tags.count && seen < limit) {

@@ -23,7 +23,8 @@ void retention_store_done(struct retention_place *place);
  * because they are not old or cannot be deleted, are not in the way of those behind them: *place
  * remembers up to where they stand, and the next call goes on there; after the last one it is {0}
  * again, so that the next call tries all. A call also ends after a step whose bodies are as many
- * bytes as one statement should read (rows_take). place NULL: each call begins with the first. */
+ * bytes as one statement should read (rows_take), and with ERR_LOCKED if dq_attempt is locked.
+ * place NULL: each call begins with the first. */
 int retention_store_expire(struct db *db, enum task_status status, int64_t age_ms, size_t limit,
                            struct retention_place *place, size_t *ret_deleted,
                            struct rows_faults *faults, struct err *err)
