@@ -331,10 +331,11 @@ static void mark(const char *where)
 static void what_runs_again_without_a_body_has_an_empty_one(void **state)
 {
     struct claim_owner a = owner('a');
-    bool on = !!state;
+    bool on;
+    (void)state;
     add("t", NULL, -1000);
     struct task_array won = claim(db, &a, "t", 1);
-    run(db, "UPDATE dq_task SET again_time = '2031-01-02 03:04:05.678'");
+    run(db, "UPDATE dq_task SET again_time = UTC_TIMESTAMP(3)");
     struct settlement s = result(&won.items[0], TASK_SUCCEED, OUTCOME_DONE);
     assert_int_equal(settle_store_settle(db, &a, &s, 1, false, false, &on, NULL, &err), 1);
     assert_int_equal(number(db, "SELECT message_body = '' AND body_size = 0 FROM dq_task"), on);
@@ -356,14 +357,13 @@ static void a_task_that_was_added_again_runs_again(void **state)
                  {TASK_TAKE_BACK, OUTCOME_RUNNER_DIED, 1, false}};
     enum { KINDS = sizeof cases / sizeof *cases, N = 4 * KINDS };
     struct claim_owner a = owner('a');
-    struct task_array won;
     struct settlement s[N];
     bool applied[N];
     char text[40];
     (void)state;
     for (int i = 0; i < N; i++)
         add("t", NULL, -1000);
-    won = claim(db, &a, "t", N);
+    struct task_array won = claim(db, &a, "t", N);
     run(db, "UPDATE dq_task SET task_key = CONCAT('key ', id), live = 1");
     mark("id % 2 = 0");
     for (int i = 0; i < N; i++) {
