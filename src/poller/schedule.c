@@ -20,6 +20,8 @@
 #define APART_MOST 20
 /* After a look that could decide nothing of what is due. */
 #define STUCK_US INT64_C(1000000)
+/* After one that met locks, so many times what it took: a locked table costs seconds. */
+#define LOCKED_PART 10
 
 void schedule_init(struct schedules *s, struct context *ctx, const struct registry *registry)
 {
@@ -64,6 +66,7 @@ static void log_faults(struct schedules *s, const struct slot_store_done *done)
 int schedule_run(struct schedules *s, bool *ret_added, struct err *err)
 {
     struct slot_store_done done;
+    const int64_t sent_us = when_steady_us();
 
     do { /* a pass would end before the next turn */
         int rc = slot_store_decide(s->ctx->db, &done, err);
@@ -78,7 +81,10 @@ int schedule_run(struct schedules *s, bool *ret_added, struct err *err)
     } while (s->ctx->once && done.more && done.decided);
     if (!done.more)
         s->look_at = s->ctx->once ? TASK_TIME_NONE : done.look_at;
-    s->not_before_us = done.more && !done.decided ? when_steady_us() + STUCK_US : 0;
+    const int64_t now_us = when_steady_us();
+    s->not_before_us = done.more && !done.decided ? now_us + STUCK_US : 0;
+    if (done.fault.count && done.fault.err.code == ERR_LOCKED)
+        s->not_before_us = MAX(s->not_before_us, now_us + LOCKED_PART * (now_us - sent_us));
     return 0;
 }
 

@@ -2,6 +2,7 @@
  * turn, and nothing is lost. */
 #include "harness.h"
 #include "poller/hold.h"
+#include "poller/schedule.h"
 #include "poller/settle.h"
 #include "poller/upkeep.h"
 #include "store/db/db_connect.h"
@@ -124,12 +125,42 @@ static void retention_waits_once_for_a_locked_table(void **state)
     db_free(other);
 }
 
+static void schedules_wait_for_a_locked_table(void **state)
+{
+    struct context here = ctx;
+    struct registry registry = {.ctx = &here};
+    struct db *other = harness_db();
+    struct schedules s;
+    bool added = false;
+    (void)state;
+    hourly("a", "1 SECOND", "");
+    hourly("b", "1 SECOND", "");
+    ok(db_now(db, &here.next_slot_at, &err));
+    dbclock_sample(&here.clock, when_steady_us(), when_steady_us(), here.next_slot_at * 1000);
+    here.next_slot_at -= WHEN_MINUTE;
+    schedule_init(&s, &here, &registry);
+    schedule_heard(&s);
+    run(other, "LOCK TABLES dq_slot READ");
+    const int64_t from_us = when_steady_us();
+    assert_true(schedule_next(&s) <= from_us);
+    ok(schedule_run(&s, &added, &err));
+    const int64_t took_us = when_steady_us() - from_us;
+    assert_false(added);
+    schedule_heard(&s); /* the heartbeat says that a slot is due */
+    assert_true(schedule_next(&s) - from_us > 5 * took_us);
+    run(other, "UNLOCK TABLES");
+    ok(schedule_run(&s, &added, &err));
+    assert_true(added);
+    db_free(other);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup(outputs_of_cancelled_tasks_wait_for_a_locked_table, setup),
         cmocka_unit_test_setup(holds_wait_for_a_locked_table, setup),
         cmocka_unit_test_setup(retention_waits_once_for_a_locked_table, setup),
+        cmocka_unit_test_setup(schedules_wait_for_a_locked_table, setup),
     };
     return cmocka_run_group_tests(tests, harness_group, harness_group_end);
 }
