@@ -52,7 +52,7 @@ waits()
 @test 'wait exits soon after the task has finished' {
     id=$(dq -q add t)
     wait_until connections 0 # that of dq add, too
-    dq wait "$id" 2>"$BATS_TEST_TMPDIR/err" 3>&- &
+    dq wait "$id" --timeout 1h 2>"$BATS_TEST_TMPDIR/err" 3>&- &
     pid=$!
     wait_until connections 1
     kill -0 "$pid"

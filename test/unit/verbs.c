@@ -8,6 +8,7 @@
 
 #include "base/task.h"
 
+#include <ctype.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -24,17 +25,21 @@ static const struct cmd_option *option_at(const struct cmd *cmd, size_t i)
     return i < cmd->option_count ? &cmd->options[i] : &option_global[i - cmd->option_count];
 }
 
+#define ROW(name) &cmd_##name,
 static void test_names_and_letters_of_options_are_unique(void **state)
 {
+    static const struct cmd *const all[] = {VERBS(ROW) VERBS_SCHEDULE(ROW) NULL};
+
     (void)state;
-    for (size_t v = 0; verbs_table[v]; v++) {
-        size_t count = verbs_table[v]->option_count + option_global_count;
+    for (size_t v = 0; all[v]; v++) {
+        size_t count = all[v]->option_count + option_global_count;
         for (size_t i = 0; i < count; i++) {
+            const int letter = option_at(all[v], i)->letter;
+            assert_true(!letter || isalpha(letter));
             for (size_t j = i + 1; j < count; j++) {
-                const struct cmd_option *a = option_at(verbs_table[v], i),
-                                        *b = option_at(verbs_table[v], j);
+                const struct cmd_option *a = option_at(all[v], i), *b = option_at(all[v], j);
                 if (strcmp(a->name, b->name) == 0 || (a->letter != 0 && a->letter == b->letter))
-                    fail_msg("%s: --%s and --%s", verbs_table[v]->name, a->name, b->name);
+                    fail_msg("%s: --%s and --%s", all[v]->name, a->name, b->name);
             }
         }
     }
