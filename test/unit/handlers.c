@@ -308,6 +308,17 @@ static void test_a_large_table_loads(void **state)
     buf_done(&text);
 }
 
+static void test_a_file_with_a_byte_order_mark_is_read_to_its_last_byte(void **state)
+{
+    static const char text[] = "\xef\xbb\xbfhandlers: {a: {run: x}}";
+    struct handlers *h = NULL;
+    struct err err;
+    (void)state;
+    write_file(text, strlen(text));
+    assert_int_equal(handlers_load(path, &h, &err), 0);
+    handlers_free(h);
+}
+
 static void test_a_huge_file_is_refused(void **state)
 {
     (void)state;
@@ -478,6 +489,7 @@ int main(void)
         cmocka_unit_test(test_a_file_that_others_can_write_is_refused),
         cmocka_unit_test(test_a_caller_may_not_care_about_the_words),
         cmocka_unit_test(test_a_large_table_loads),
+        cmocka_unit_test(test_a_file_with_a_byte_order_mark_is_read_to_its_last_byte),
         cmocka_unit_test(test_a_huge_file_is_refused),
         cmocka_unit_test(test_the_samples_load),
         cmocka_unit_test(test_the_sample_loads_when_everything_is_taken_in),
