@@ -135,7 +135,9 @@ END
     printf 't\t1m\n' >other
     dq -q add --from other
     lines 1 | dq -q add --from -
-    [ "$(count)" -eq 4 ]
+    echo '  {"tag":"t"}' | dq -q add --from -
+    printf 'when\ttag\n1h\tt\n' | dq -q add --from -
+    [ "$(count)" -eq 6 ]
     echo '[{"tag":"a"}]' >array
     file=array try dq add --from array
     [ "$rc" -eq 65 ]
