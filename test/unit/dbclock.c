@@ -43,6 +43,20 @@ static void samples_narrow_it_to_the_way_to_the_server_and_back(void **state)
     assert_true(c.low_us <= OFFSET_US && OFFSET_US <= c.high_us);
 }
 
+/* By 100 microseconds a second: what was known a while ago is known less well. */
+static void clocks_that_drift_apart_are_followed(void **state)
+{
+    struct dbclock c = {0};
+
+    (void)state;
+    for (int64_t second = 1; second < 100; second++) {
+        const int64_t at = second * 1000000, offset = OFFSET_US + second * 100;
+
+        dbclock_sample(&c, at, at + 400, at + 200 + offset);
+        assert_true(c.low_us <= offset && offset <= c.high_us);
+    }
+}
+
 static void a_slow_answer_does_not_spoil_it(void **state)
 {
     struct dbclock c = {0};
@@ -123,6 +137,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(reached_is_never_early),
         cmocka_unit_test(samples_narrow_it_to_the_way_to_the_server_and_back),
+        cmocka_unit_test(clocks_that_drift_apart_are_followed),
         cmocka_unit_test(a_slow_answer_does_not_spoil_it),
         cmocka_unit_test(a_reading_at_the_end_of_a_slow_statement_makes_up_for_that),
         cmocka_unit_test(of_a_clock_that_was_set_between_two_readings_the_first_counts),
