@@ -211,7 +211,8 @@ static void a_hold_of_a_locked_limit_is_left_alone_for_longer_than_a_try_takes(v
     (void)state;
     run(other, "BEGIN");
     assert_int_equal(number(other, "SELECT 1 FROM dq_limit FOR UPDATE"), 1);
-    hold_queue(&holds, "t", WHEN_HOUR, "429");
+    hold_queue(&holds, "t", WHEN_MINUTE, "503");
+    hold_queue(&holds, "t", WHEN_HOUR, "429"); /* takes its place */
     int64_t sent_us = when_steady_us();
     ok(hold_flush(&holds, &err));
     assert_true(hold_has(&holds, "t"));
