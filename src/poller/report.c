@@ -50,6 +50,16 @@ static void log_ended(const struct flight_job *j, const struct flight_task *t,
                  took, task_status_name((int)to), log_quote(s->error));
 }
 
+/* What is claimed ahead under a limit that is held. */
+static void return_unstarted(const struct context *ctx, const struct flight *f, const char *limit)
+{
+    const struct flight_job *j;
+
+    for (uint32_t at = 0; (j = flight_each(f, &at));)
+        if (j->state == JOB_SENT && strcmp(tags_limit(j->tag), limit) == 0)
+            link_send_kill(ctx->link, j->number, MESSAGE_KILL_UNSTARTED);
+}
+
 static void on_result(const struct context *ctx, struct flight *f, struct flight_job *j,
                       const struct message_result *e)
 {
@@ -89,8 +99,11 @@ static void on_result(const struct context *ctx, struct flight *f, struct flight
     } else {
         const char *why = e->error ? strstr(e->error, ": ") : NULL;
         flight_settle_task(f, j, t, &s);
-        if (e->hold_ms > 0)
+        if (e->hold_ms > 0) {
+            if (!hold_has(f->results->holds, tags_limit(j->tag)))
+                return_unstarted(ctx, f, tags_limit(j->tag));
             hold_queue(f->results->holds, tags_limit(j->tag), e->hold_ms, why ? why + 2 : NULL);
+        }
         j->blamed |= by_process;
         log_ended(j, t, &s);
     }

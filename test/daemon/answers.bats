@@ -143,3 +143,27 @@ END
     answers '{"result":"done"}' | write_handlers
     dq rehearse --tag t x 2>&1 | grep -q 'would record: done'
 }
+
+@test 'a hold gives back what was claimed ahead under its limit' {
+    mkfifo "$BATS_TEST_TMPDIR/go"
+    write_handlers <<END
+handlers:
+  pay:
+    limit: stripe
+    max_running: 1
+    run: read x; if [ "\$x" = stop ]; then touch $BATS_TEST_TMPDIR/at; read x <$BATS_TEST_TMPDIR/go; fi
+  refund: {limit: stripe, run: 'echo "{\"result\":\"retry\",\"hold\":\"1h\"}" >&3'}
+END
+    for i in {1..400}; do
+        [ "$i" = 200 ] && echo '{"tag":"pay","body":"stop\n"}' || echo '{"tag":"pay","body":"\n"}'
+    done | dq -q add --from - >/dev/null
+    dqd_start --resident
+    wait_until [ -e "$BATS_TEST_TMPDIR/at" ]
+    ahead() { [ "$(sql "SELECT COUNT(*) $1 FROM dq_task WHERE status = 3 AND tag = 'pay'")" = 1 ]; }
+    wait_until ahead '> 1' # which gives 1, for true
+    dq -q add refund
+    wait_until ahead
+    echo >"$BATS_TEST_TMPDIR/go"
+    wait_until is "tag = 'pay' AND status = 3" 0
+    is "tag = 'pay' AND attempt > 0 AND status <> 1" 0
+}
