@@ -135,6 +135,7 @@ static void begin_round(struct look *l, int64_t now_us)
         l->tags[i]->expected = told || due_us(l, l->tags[i]) <= now_us;
     l->all_due = l->wake != LOOK_WOKEN && (l->stale || now_us >= l->all_us + all_every_us(l));
     l->saw = l->found = false;
+    l->turn.claimed = 0;
     enter(l, l->all_due && look_pace_is_dear(&l->pace) && !l->claim_failed ? LOOK_CLAIM_KNOWN
                                                                            : LOOK_FIND);
 }
@@ -279,9 +280,7 @@ struct look_step look_next(struct look *l, int64_t now_us)
 
 void look_end_round(struct look *l)
 {
-    bool claiming = l->stage == LOOK_CLAIM_KNOWN || l->stage == LOOK_CLAIM_FOUND;
-
-    if (claiming)
+    if (l->stage == LOOK_CLAIM_KNOWN || l->stage == LOOK_CLAIM_FOUND)
         look_turn_end(&l->turn, l->next);
     if (l->stage != LOOK_ASK)
         next_wake(l);

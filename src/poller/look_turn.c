@@ -68,24 +68,25 @@ void look_turn_over(struct look_turn *w, size_t count)
     look_turn_end(w, w->last && w->last < count ? w->last : 1);
 }
 
-/* A slot counts from its claim on, or each tag would claim the same one. But a tag that runs
- * nothing gets a slot of those that are kept for it, whoever waits for one. If weights do not
- * decide, tags that run more than they may claim again have all of these slots. */
+/* Slots that were claimed in this round count, or each tag would claim the same ones. What has
+ * waited for longer may be unable to start, and leaves its slots to others, unless weights decide:
+ * who comes later would claim them, too. But a tag that runs nothing gets a slot of those that are
+ * kept for it, whoever waits for one. */
 uint32_t look_turn_others(const struct look_turn *w, const struct look_tag *t, uint32_t slots,
                           uint32_t running)
 {
     const uint32_t kept = (uint32_t)handlers_slots_kept((int)slots);
-    const uint32_t taken = w->taken - look_tag_taken(t);
-    const uint32_t others =
-        t->queued || t->running ? taken : MIN(taken, MAX(slots - kept, running + w->firsts));
+    const uint32_t taken =
+        w->weighted ? w->taken - look_tag_taken(t) : running - t->running + w->claimed;
 
-    return w->weighted ? others : MAX(others, running - t->running);
+    return t->queued || t->running ? taken : MIN(taken, MAX(slots - kept, running + w->firsts));
 }
 
 void look_turn_count(struct look_turn *w, struct look_tag *t, int queued, int running)
 {
     w->taken -= look_tag_taken(t);
     w->firsts -= t->queued && !t->running;
+    w->claimed -= MIN(w->claimed, (uint32_t)MAX(running, 0));
     t->queued += (uint32_t)queued;
     t->running += (uint32_t)running;
     w->firsts += t->queued && !t->running;
@@ -97,5 +98,6 @@ void look_turn_took(struct look_turn *w, struct look_tag *t, size_t slots, uint3
     w->taken -= look_tag_taken(t);
     t->at_once = at_once;
     w->taken += look_tag_taken(t);
+    w->claimed += (uint32_t)MIN(slots, at_once);
     t->had = part(w, t) + slots * SLOT / t->weight;
 }

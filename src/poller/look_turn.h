@@ -15,6 +15,8 @@ struct look_turn {
     bool weighted;   /* not all weights are the same */
     uint32_t stage;  /* each tag is claimed once in it */
     uint32_t taken;  /* slots that jobs of all tags have, or get at once */
+    /* slots of this round's claims, as far as these do not run; to be set to 0 as one begins */
+    uint32_t claimed;
     uint32_t firsts; /* tags that wait for their first slot, and get one of those that are kept */
     /* what the last one had had when its turn came: a tag that had less did not want more, and has
      * no claim to make up for that */

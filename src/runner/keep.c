@@ -488,7 +488,10 @@ static bool is_kept(void *ctx, pid_t session)
 
 static void weigh(void *ctx, pid_t session, int64_t bytes)
 {
-    kept_of(ctx, session)->memory += bytes;
+    struct process_kept *k = kept_of(ctx, session);
+
+    if (k)
+        k->memory += bytes;
 }
 
 bool keep_tell(struct table *t, struct jobs *jobs, struct proto_out *out)
