@@ -70,8 +70,8 @@ void look_turn_over(struct look_turn *w, size_t count)
 
 /* Slots that were claimed in this round count, or each tag would claim the same ones. What has
  * waited for longer may be unable to start, and leaves its slots to others, unless weights decide:
- * who comes later would claim them, too. But a tag that runs nothing gets a slot of those that are
- * kept for it, whoever waits for one. */
+ * who comes later would claim them, too. But a tag that runs nothing gets one slot of those that
+ * are kept for such tags, which is what the runner starts, whoever waits for one. */
 uint32_t look_turn_others(const struct look_turn *w, const struct look_tag *t, uint32_t slots,
                           uint32_t running)
 {
@@ -79,7 +79,9 @@ uint32_t look_turn_others(const struct look_turn *w, const struct look_tag *t, u
     const uint32_t taken =
         w->weighted ? w->taken - look_tag_taken(t) : running - t->running + w->claimed;
 
-    return t->queued || t->running ? taken : MIN(taken, MAX(slots - kept, running + w->firsts));
+    if (t->queued || t->running || taken + kept < slots)
+        return taken;
+    return MAX(slots - 1, running + w->firsts);
 }
 
 void look_turn_count(struct look_turn *w, struct look_tag *t, int queued, int running)
