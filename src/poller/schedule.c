@@ -20,8 +20,9 @@
 #define APART_MOST 20
 /* After a look that could decide nothing of what is due. */
 #define STUCK_US INT64_C(1000000)
-/* After one that met locks, so many times what it took: a locked table costs seconds. */
+/* If that was for locks, so many times what it took, because a locked table costs seconds. */
 #define LOCKED_PART 10
+#define LOCKED_MOST_US INT64_C(5000000)
 
 void schedule_init(struct schedules *s, struct context *ctx, const struct registry *registry)
 {
@@ -83,8 +84,9 @@ int schedule_run(struct schedules *s, bool *ret_added, struct err *err)
         s->look_at = s->ctx->once ? TASK_TIME_NONE : done.look_at;
     const int64_t now_us = when_steady_us();
     s->not_before_us = done.more && !done.decided ? now_us + STUCK_US : 0;
-    if (done.fault.count && done.fault.err.code == ERR_LOCKED)
-        s->not_before_us = MAX(s->not_before_us, now_us + LOCKED_PART * (now_us - sent_us));
+    if (!done.decided && done.fault.count && done.fault.err.code == ERR_LOCKED)
+        s->not_before_us = MAX(s->not_before_us,
+                               now_us + MIN(LOCKED_PART * (now_us - sent_us), LOCKED_MOST_US));
     return 0;
 }
 
