@@ -130,6 +130,13 @@ const struct handler *flight_handler(const struct flight_job *j)
     return &j->table->handlers->items[j->handler];
 }
 
+const char *flight_limit(const struct flight_job *j)
+{
+    const char *own = flight_handler(j)->limit;
+
+    return own ? own : j->tag->name;
+}
+
 void flight_sent(struct flight *f, struct flight_job *j)
 {
     j->state = JOB_SENT;
@@ -172,11 +179,14 @@ struct flight_job *flight_first(const struct flight *f, enum job_kind kind)
     return f->held[kind].count ? f->held[kind].jobs[0] : NULL;
 }
 
-void flight_unhold_first(struct flight *f, enum job_kind kind)
+void flight_unhold(struct flight *f, const struct flight_job *j)
 {
-    struct held_jobs *h = &f->held[kind];
+    struct held_jobs *h = &f->held[j->kind];
+    size_t at = 0;
 
-    memmove(h->jobs, h->jobs + 1, --h->count * sizeof *h->jobs);
+    while (h->jobs[at] != j)
+        at++;
+    memmove(h->jobs + at, h->jobs + at + 1, (--h->count - at) * sizeof *h->jobs);
 }
 
 void flight_unhold_all(struct flight *f)

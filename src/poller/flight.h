@@ -103,6 +103,8 @@ struct flight_job *flight_job(const struct flight *f, uint32_t number);
  * before the next call. */
 struct flight_job *flight_each(const struct flight *f, uint32_t *at);
 const struct handler *flight_handler(const struct flight_job *j);
+/* The name of the limit that it was started under, whatever the tag's handler is meanwhile. */
+const char *flight_limit(const struct flight_job *j);
 
 /* The job was given to the runner; tasks and bodies are freed. */
 void flight_sent(struct flight *f, struct flight_job *j);
@@ -115,7 +117,7 @@ void flight_started(struct flight *f, struct flight_job *j, int64_t start_us, pi
 void flight_hold(struct flight *f, struct flight_job *j, size_t at);
 size_t flight_held(const struct flight *f, enum job_kind kind);              /* how many */
 struct flight_job *flight_first(const struct flight *f, enum job_kind kind); /* NULL: none */
-void flight_unhold_first(struct flight *f, enum job_kind kind);
+void flight_unhold(struct flight *f, const struct flight_job *j);
 void flight_unhold_all(struct flight *f);
 /* Whether it may be handed over now, without too many files or too much memory in use. */
 bool flight_has_room(const struct flight *f, const struct flight_job *j);

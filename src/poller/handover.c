@@ -199,7 +199,7 @@ static int load_step(struct handover *h, struct flight_job *j, struct err *err)
     int rc;
 
     if (j->measured && !mem_has(j->body_bytes * (lines ? BODY_COPIES_LINES : BODY_COPIES))) {
-        flight_unhold_first(h->flight, JOB_LONG);
+        flight_unhold(h->flight, j);
         fail_job(h, j, "there is not enough memory (ulimit -v, LimitAS= of systemd)");
         return 0;
     }
@@ -207,10 +207,10 @@ static int load_step(struct handover *h, struct flight_job *j, struct err *err)
     if (rc < 0)
         return rc;
     if (!still_ours(j)) {
-        flight_unhold_first(h->flight, JOB_LONG);
+        flight_unhold(h->flight, j);
         flight_give_back_job(h->flight, j, NULL);
     } else if (body_loaded(j) && flight_has_room(h->flight, j)) { /* none if its size was a lie */
-        flight_unhold_first(h->flight, JOB_LONG);
+        flight_unhold(h->flight, j);
         hand_over(h, j);
     }
     return 0;
@@ -221,7 +221,7 @@ int handover_load(struct handover *h, struct err *err)
     while (ready(h->flight, JOB_SHORT)) {
         struct flight_job *j = flight_first(h->flight, JOB_SHORT);
 
-        flight_unhold_first(h->flight, JOB_SHORT);
+        flight_unhold(h->flight, j);
         if (still_ours(j))
             hand_over(h, j);
         else
@@ -236,7 +236,7 @@ void handover_return(struct handover *h, const char *why)
         struct flight_job *j;
 
         while ((j = flight_first(h->flight, kind))) {
-            flight_unhold_first(h->flight, kind);
+            flight_unhold(h->flight, j);
             flight_give_back_job(h->flight, j, why);
         }
     }

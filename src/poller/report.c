@@ -51,13 +51,20 @@ static void log_ended(const struct flight_job *j, const struct flight_task *t,
 }
 
 /* What is claimed ahead under a limit that is held. */
-static void return_unstarted(const struct context *ctx, const struct flight *f, const char *limit)
+static void return_unstarted(const struct context *ctx, struct flight *f, const char *limit)
 {
-    const struct flight_job *j;
+    struct flight_job *j;
 
-    for (uint32_t at = 0; (j = flight_each(f, &at));)
-        if (j->state == JOB_SENT && strcmp(tags_limit(j->tag), limit) == 0)
+    for (uint32_t at = 0; (j = flight_each(f, &at));) {
+        if (j->state == JOB_STARTED || strcmp(flight_limit(j), limit) != 0)
+            continue;
+        if (j->state == JOB_SENT) {
             link_send_kill(ctx->link, j->number, MESSAGE_KILL_UNSTARTED);
+        } else {
+            flight_unhold(f, j);
+            flight_give_back_job(f, j, NULL);
+        }
+    }
 }
 
 static void on_result(const struct context *ctx, struct flight *f, struct flight_job *j,
@@ -100,9 +107,9 @@ static void on_result(const struct context *ctx, struct flight *f, struct flight
         const char *why = e->error ? strstr(e->error, ": ") : NULL;
         flight_settle_task(f, j, t, &s);
         if (e->hold_ms > 0) {
-            if (!hold_has(f->results->holds, tags_limit(j->tag)))
-                return_unstarted(ctx, f, tags_limit(j->tag));
-            hold_queue(f->results->holds, tags_limit(j->tag), e->hold_ms, why ? why + 2 : NULL);
+            if (!hold_has(f->results->holds, flight_limit(j)))
+                return_unstarted(ctx, f, flight_limit(j));
+            hold_queue(f->results->holds, flight_limit(j), e->hold_ms, why ? why + 2 : NULL);
         }
         j->blamed |= by_process;
         log_ended(j, t, &s);

@@ -180,6 +180,35 @@ static void a_result_that_waits_is_known_by_task_and_version(void **state)
         assert_int_equal(settle_has(&results, &refs[i]), i == 0);
 }
 
+/* Its tag has another handler, or none, since it was started. */
+static void a_hold_is_of_the_limit_of_the_job(void **state)
+{
+    static char limit[] = "stripe";
+    struct flight_job *asks = job(1), *waits[2] = {job(1), job(1)};
+    struct message m = {.type = MESSAGE_RESULT, .number = asks->number};
+
+    (void)state;
+    tag.handler = -1;
+    table->handlers->items[0].limit = limit;
+    asks->state = JOB_STARTED;
+    for (enum job_kind kind = JOB_SHORT; kind <= JOB_LONG; kind++) {
+        waits[kind]->kind = kind;
+        flight_hold(&flight, waits[kind], 0);
+    }
+    m.result = (struct message_result){.id = 1,
+                                       .outcome = OUTCOME_VERDICT,
+                                       .hold_ms = 1000,
+                                       .exit_code = -1,
+                                       .finish_us = when_steady_us()};
+    report_job(&ctx, &flight, &m);
+    assert_int_equal(holds.count, 1);
+    assert_string_equal(holds.items[0].limit, "stripe");
+    assert_int_equal(flight_count(&flight), 1);
+    assert_int_equal(flight_held(&flight, JOB_SHORT) + flight_held(&flight, JOB_LONG), 0);
+    table->handlers->items[0].limit = NULL;
+    hold_free(&holds);
+}
+
 static void assert_told(const char *what)
 {
     struct handler_rest rest;
@@ -232,6 +261,7 @@ int main(void)
                                         end),
         cmocka_unit_test_setup_teardown(a_result_that_waits_is_known_by_task_and_version, begin,
                                         end),
+        cmocka_unit_test_setup_teardown(a_hold_is_of_the_limit_of_the_job, begin, end),
         cmocka_unit_test_setup_teardown(a_shortage_is_not_told_as_the_rest_before_it, begin, end),
         cmocka_unit_test_setup_teardown(a_refused_claim_is_not_told_as_the_rows_put_aside, begin,
                                         end),
