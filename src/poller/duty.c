@@ -383,7 +383,7 @@ bool duty_settled(const struct duties *d)
 {
     return flight_count(&d->flight) == 0 && settle_count(&d->results) == 0 &&
            (!settle_has_outputs(&d->results) || d->troubles[DUTY_OUTPUT].since_us) &&
-           !claim_in_doubt(&d->claims);
+           !hold_waits(&d->holds) && !claim_in_doubt(&d->claims);
 }
 
 const struct err *duty_refused(const struct duties *d)

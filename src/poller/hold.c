@@ -34,7 +34,7 @@ void hold_queue(struct holds *h, const char *limit, int64_t for_ms, const char *
     if (!x) {
         MEM_ROOM(h->items, h->count, h->cap);
         x = &h->items[h->count++];
-        *x = (struct hold){.limit = mem_strdup(limit)};
+        *x = (struct hold){.limit = mem_strdup(limit), .queued_us = when_steady_us()};
     }
     x->for_ms = MAX(x->for_ms, for_ms);
     free(x->reason);
@@ -44,6 +44,16 @@ void hold_queue(struct holds *h, const char *limit, int64_t for_ms, const char *
 bool hold_has(const struct holds *h, const char *limit)
 {
     return find(h, limit);
+}
+
+bool hold_waits(const struct holds *h)
+{
+    const int64_t since_us = when_steady_us() - context_lease_us(h->ctx);
+
+    for (size_t i = 0; i < h->count; i++)
+        if (h->items[i].queued_us >= since_us)
+            return true;
+    return false;
 }
 
 static void drop(struct holds *h, size_t i)
@@ -96,8 +106,9 @@ int hold_flush(struct holds *h, struct err *err)
 
 void hold_free(struct holds *h)
 {
-    while (h->count)
-        drop(h, 0);
+    for (; h->count; drop(h, 0))
+        log_event(LOG_WARN, "the hold of a limit was not recorded", "limit=%s",
+                  log_quote(h->items[0].limit));
     free(h->items);
     h->items = NULL;
 }

@@ -14,7 +14,7 @@
 
 struct hold { /* at most one of a limit */
     char *limit, *reason;
-    int64_t for_ms;
+    int64_t for_ms, queued_us;
     int64_t again_us;  /* its row was locked: it is tried again then */
     int64_t locked_us; /* for how long it was left alone last because of that */
 };
@@ -32,6 +32,8 @@ void hold_free(struct holds *h);
 void hold_queue(struct holds *h, const char *limit, int64_t for_ms, const char *reason);
 /* Whether one of that limit is not recorded yet. */
 bool hold_has(const struct holds *h, const char *limit);
+/* Whether dqd does not end before one is recorded: until a lease has passed. */
+bool hold_waits(const struct holds *h);
 
 /* The duty. Records one of those that are due. One that the server refuses is dropped, which is
  * logged; one whose row is locked stays. 0, or a negative code with err if the connection broke. */

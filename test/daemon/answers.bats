@@ -167,3 +167,27 @@ END
     wait_until is "tag = 'pay' AND status = 3" 0
     is "tag = 'pay' AND attempt > 0 AND status <> 1" 0
 }
+
+@test 'dqd does not end before the hold of a task that has failed for good is recorded' {
+    write_handlers <<'END'
+handlers:
+  t: {run: 'echo "{\"result\":\"retry\",\"hold\":\"1h\",\"after\":\"1h\",\"error\":\"429\"}" >&3'}
+END
+    sql "INSERT INTO dq_limit (name) VALUES ('t')"
+    mkfifo "$BATS_TEST_TMPDIR/lock"
+    mariadb --no-defaults --unbuffered --user=root --database=dq \
+        --socket="$(readlink -f "$DQ_SANDBOX/server")/mysql.sock" \
+        <"$BATS_TEST_TMPDIR/lock" >"$BATS_TEST_TMPDIR/locked" 3>&- &
+    local lock=$!
+    exec 9>"$BATS_TEST_TMPDIR/lock"
+    echo 'BEGIN; SELECT name FROM dq_limit FOR UPDATE;' >&9
+    wait_until [ -s "$BATS_TEST_TMPDIR/locked" ]
+    dq -q add t --expires 10m 9>&-
+    dqd_start 9>&-
+    wait_until is 'status = 2' 1
+    exec 9>&-
+    wait "$lock"
+    wait "$DQD_PID"
+    DQD_PID=''
+    [ "$(sql 'SELECT hold_reason FROM dq_limit')" = 429 ]
+}
