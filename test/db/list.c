@@ -115,6 +115,26 @@ static void the_order_is_total_whatever_the_limit(void **state)
     check_orders(3000);
 }
 
+/* As a change does, which takes the first ones. */
+static void a_limit_bounds_the_rows_that_are_read_for_an_error(void **state)
+{
+    struct task_filter f = all();
+    int64_t cost[2];
+    (void)state;
+    fill_tags(9000, 1);
+    run(db, "UPDATE dq_task SET error_stack = 'timeout'");
+    f.whole = true;
+    f.error_glob = "*timeout*";
+    for (size_t i = 0; i < 2; i++) {
+        const int64_t before = reads(db);
+        f.statuses = TASK_BIT(TASK_FAILED);
+        f.limit = i ? 10 : 0;
+        assert_int_equal(list(&f), i ? 10 : 1800);
+        cost[i] = reads(db) - before;
+    }
+    assert_true(cost[1] < cost[0] / 3);
+}
+
 /* Each of them would be a range to be read, and a hundred ranges a statement. */
 static void very_many_tags_cost_few_statements(void **state)
 {
@@ -302,6 +322,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup(the_order_is_total_whatever_the_limit, harness_setup),
+        cmocka_unit_test_setup(a_limit_bounds_the_rows_that_are_read_for_an_error, harness_setup),
         cmocka_unit_test_setup(very_many_tags_cost_few_statements, harness_setup),
         cmocka_unit_test_setup(filters_select_what_they_say, harness_setup),
         cmocka_unit_test_setup(the_caller_can_stop, harness_setup),

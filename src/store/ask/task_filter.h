@@ -61,7 +61,7 @@ struct task_filter {     /* all zero: every task, by expected time */
     /* ties by id: the order is total, so the same on every call */
     enum task_sort sort;
     /* a task that matches all the while is found, even if it changes its state meanwhile; all ids
-     * are read at once */
+     * are read at once, or of each range more than limit, if rows must be read */
     bool whole;
     struct task_filter_search *search; /* NULL: looks at all */
     /* NULL, or set if all tasks were read for since[TASK_FILTER_CREATED], because ids are not in

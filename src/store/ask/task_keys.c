@@ -301,13 +301,16 @@ static int load_ranges(struct task_keys *k, struct err *err)
 }
 
 /* Sorted by id, a range of `due` must be read to its end for each page, so one page has to hold all
- * that is wanted; and it has to if nothing may be lost between two pages. */
+ * that is wanted; and it has to if nothing may be lost between two pages, unless few are wanted of
+ * rows that must be read. */
 static size_t page_size(const struct task_keys *k, bool ranges)
 {
     const struct task_filter *f = k->f;
     size_t cursors = MAX(k->count, 1), page = PAGES_KEYS / cursors;
     bool all_match = !task_filter_needs_row(f);
 
+    if (ranges && f->whole && !by_id(f) && !all_match && f->limit)
+        return MAX(2 * f->limit, PAGE_MAX);
     if (ranges && (by_id(f) || f->whole))
         return all_match ? f->limit : 0;
     if (all_match && f->limit && f->limit < PAGE_MAX && 2 * f->limit / cursors < page)
