@@ -106,6 +106,7 @@ refused()
     run --separate-stderr dq schedule set b t --cron '30 2 * * *' --zone Europe/Berlin --from 2037-03-28T12:00:00Z
     [[ $stderr == *'next: 2037-03-29T01:00:00.000Z (the clock skips its time: it runs right afterwards)'* ]]
     set_ a t --cron '0 9,17 * * *' --spread 240m
+    set_ a t --cron '0 9 * * *' --spread 12h --zone America/New_York # which had summer time in 1970
     set_ a t --every 1h --spread 30m
     [ "$(dq -o json schedule next a | jq '[.[] | (.due[14:16] | tonumber)] | unique | length')" = 1 ]
     [ "$(dq -o json schedule next a -n 1 | jq '.[0].due >= .[0].slot')" = true ]

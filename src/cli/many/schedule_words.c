@@ -78,13 +78,21 @@ static int take_body(const struct cmd_context *c, struct schedule *s, struct err
     return rc;
 }
 
-/* Of the first slots: as many as there are in a day at most. */
-static int64_t least_period_ms(const struct timetable *t)
+/* Of the first slots, as many as there are in a day at most; in UTC, where each day has 24 hours.
+ * The timetable can be read. */
+static int64_t least_period_ms(const struct schedule *s)
 {
+    char utc[] = "UTC";
+    struct schedule in_utc = *s;
+    struct err none;
+
+    in_utc.zone = utc;
+    struct timetable *t = schedule_row_timetable(&in_utc, &none);
     int64_t at = 0, least_ms = timetable_period_ms(t, at);
 
     for (int i = 0; i < WHEN_DAY / WHEN_MINUTE && timetable_next(t, at, &at, NULL); i++)
         least_ms = MIN(least_ms, timetable_period_ms(t, at));
+    timetable_free(t);
     return least_ms;
 }
 
@@ -131,7 +139,7 @@ int schedule_words_take(struct cmd_context *c, struct schedule *ret, struct err 
         struct timetable *t = schedule_row_timetable(&s, err);
         rc = t ? 0 : ERR_DATA;
         /* whether the last run lives is asked at the slot, not when its task is due */
-        if (t && s.kind != TIMETABLE_GAP && s.spread_ms && s.spread_ms > least_period_ms(t) / 2)
+        if (t && s.kind != TIMETABLE_GAP && s.spread_ms && s.spread_ms > least_period_ms(&s) / 2)
             rc = err_set(err, ERR_USAGE, "--spread: at most half of the time between slots");
         timetable_free(t);
     }
