@@ -40,7 +40,7 @@ void registry_init(struct registry *r, struct context *ctx, struct look *look,
                    const struct tag_set *tags, const char *mode, bool passes);
 
 /* This poller's share of the tasks, 0 to registry_shares - 1. Claims of other shares leave it
- * alone. Those of dqds that serve other tags do not. */
+ * alone. Those of dqds that serve other tags do not: if only one differs, none is shared. */
 unsigned registry_share(const struct registry *r);
 unsigned registry_shares(const struct registry *r); /* 1 or more */
 

@@ -94,7 +94,8 @@ struct poller_say {
 };
 
 struct poller_share {
-    /* its rank (by token) among the live pollers that serve the same tags, and their number */
+    /* its rank (by token) among the live pollers that serve the same tags, and their number; those
+     * whose tags differ in one do not share any, so each task has two owners meanwhile */
     unsigned share, shares;
     unsigned alive; /* all live pollers */
     bool unheard;   /* our row is locked by another session: others may take us for dead */
