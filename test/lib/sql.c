@@ -4,6 +4,7 @@
  */
 #include <mysql.h>
 
+#include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -24,7 +25,8 @@ static void print_cell(const char *cell, unsigned long len)
     }
 }
 
-static void print_rows(MYSQL_RES *rows)
+/* Returns whether all rows came. The next result would clear the error. */
+static bool print_rows(MYSQL *my, MYSQL_RES *rows)
 {
     const unsigned columns = mysql_num_fields(rows);
     MYSQL_ROW row;
@@ -38,6 +40,7 @@ static void print_rows(MYSQL_RES *rows)
         putchar('\n');
     }
     mysql_free_result(rows);
+    return mysql_errno(my) == 0;
 }
 
 int main(int argc, char **argv)
@@ -52,8 +55,8 @@ int main(int argc, char **argv)
     if (mysql_real_connect(my, NULL, "root", NULL, "dq", 0, argv[1], CLIENT_MULTI_STATEMENTS))
         for (more = mysql_query(my, argv[2]); more == 0; more = mysql_next_result(my)) {
             MYSQL_RES *rows = mysql_use_result(my);
-            if (rows)
-                print_rows(rows);
+            if (rows && !print_rows(my, rows))
+                break;
         }
     fflush(stdout);
     const unsigned number = mysql_errno(my);
