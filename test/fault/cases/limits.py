@@ -41,7 +41,8 @@ def judge_return(t, ended):
 
 
 def judge(t):
-    # a claim reserves starts of the next 100 ms; the clock is read some time before rows change
+    # Claims reserve starts up to 2 s ahead on a slow machine, but of no more than RUNNING tasks, which are 0.15 s;
+    # the clock is read some time before rows change.
     within_rate(t, "reserved starts", claims(t), 0.5 * t.slowness())
     starts = [a.start / 1e6 for attempts in read_journal(t.journal).values() for a in attempts]
     within_rate(t, "starts", starts, 1.5 * t.slowness())
