@@ -68,7 +68,7 @@ claimed_by()
 @test 'the starts of a rate are the business of one dqd, whose rank is the hash of the name' {
     echo "handlers: {'*': {run: 'echo >>$BATS_TEST_TMPDIR/starts'}}" | write_handlers
     for name in pay mail; do dq -q limit "$name" --rate 20/s; done
-    tasks 2000 pay mail
+    tasks 6000 pay mail
     dqds
     wait_until all_started 150
     wait_until one_each
