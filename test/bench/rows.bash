@@ -247,7 +247,7 @@ b8()
     fi
     sed '/^wake_dir/d; s/^\[dqd\]/&\nwake_dir =/' "$DQ_CONFIG" >"$sandbox/unwoken.ini"
     adds B8-poll 'dqd --resident, ten dq add a second from elsewhere' "$n" "$sandbox/unwoken.ini" 40 110
-    comparing || quiet_adds "$((5 / scale))" "$sandbox/unwoken.ini"
+    comparing || quiet_adds 5 "$sandbox/unwoken.ini"
     stop_dqd
     comparing && return
     "$tool/naive" init
