@@ -157,8 +157,7 @@ static int claim_failed(struct claims *claims, struct tag_state *t, int rc,
 }
 
 /* Starts of a rate are reserved by the dqd whose rank is the hash of the limit's name: a hundred do
- * not meet at each slot. Others come later, by so
- * much at most. */
+ * not meet at each slot. Others come later, by so much at most. */
 static int64_t turn_ms(const struct claims *claims, const struct tag_state *t, enum limit_why held)
 {
     const char *name = tags_limit(t);

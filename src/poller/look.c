@@ -22,6 +22,7 @@
 /* After a wake-up, up to this many tags are claimed before the look at all of them: it costs a
  * statement each, and most often one of them is the right tag. */
 #define WOKEN_TAGS 2
+
 /* A tag with slow rows pauses for so many times as long as its claim took. */
 #define PAUSE_PART 3
 #define PAUSE_MOST_US INT64_C(30000000)
