@@ -132,7 +132,7 @@ fill()
     fill
     for limit in 1 3; do
         watch_start 100 24 --limit "$limit"
-        sees '^ID +TAG '
+        sees '^ *ID +TAG '
         sees "^only [0-9]+ tasks? (is|are) listed"
         [ "$(screen | grep -c 'slow.export')" -eq "$limit" ]
         keys q

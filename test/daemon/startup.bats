@@ -376,7 +376,7 @@ as_reader() # as_reader ARG...: dqd of an account that may only read, and say th
     id=$(dq add t)
     dq wait --timeout 1m "$id"
     change three 644
-    wait_until logged 'if the password was changed, restart this program'
+    wait_until logged 'if the password was changed, restart'
     chmod 600 "$file"
     id=$(dq add t)
     dq wait --timeout 1m "$id"
