@@ -84,6 +84,10 @@ assert rows[2]["retry"] is None, rows[2]' "$last"
     grep -qE ' [0-9]{2}-[0-9]{2} [0-9]{2}:[0-9]{2} ' seen
     grep -qxF "  dq retry --tag pay --error 'exit status 65: no such account: *' --finished-since 3d" seen
     [ "$(grep -c 'dq retry' seen)" -eq 3 ]
+    failed pay 2 'App\\Jobs\\Pay failed: order 17' 5
+    dq errors | grep -F 'Jobs' | tail -n 1 >line
+    eval "$(<line) --dry-run"
+    grep -qF 'App\Jobs\Pay failed: order *' line
 }
 
 @test 'nothing in an error or a tag acts on a terminal or on a shell' {

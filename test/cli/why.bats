@@ -354,8 +354,10 @@ helped()
     recommends() { why "$1" && grep -qxF -- "  $2" "$BATS_TEST_TMPDIR/why"; }
     wait_until recommends "$1" "$2"
     sed -i "$4" "$3"
-    [[ $2 =~ systemctl\ ([a-z]+)\ dqd ]]
-    systemctl "${BASH_REMATCH[1]}"
+    case $2 in
+    'dq '*) $2 ;;
+    *) [[ $2 =~ systemctl\ ([a-z]+)\ dqd ]] && systemctl "${BASH_REMATCH[1]}" ;;
+    esac
     wait_until runs "$1"
 }
 
@@ -372,8 +374,7 @@ YAML
     helped "$(dq -q add t)" 'max_running: 4, systemctl reload dqd' "$DQ_HANDLERS" '/ t:/s/1}/4}/'
     id=$(dq -q add g)
     wait_until runs "$id"
-    helped "$(dq -q add g)" 'global_max_running: 2 on every host, systemctl reload dqd' "$DQ_HANDLERS" \
-        '/ g:/s/1}/2}/'
+    helped "$(dq -q add g)" 'dq limit g --running 2' "$DQ_HANDLERS" ''
     id=$(dq -q add t)
     helped "$id" 'slots in dq.ini, systemctl restart dqd' "$BATS_TEST_TMPDIR/own.ini" 's/^slots = 5/slots = 40/'
     helped "$(dq -q add bad)" 'correct handlers.yaml:4 or the program, systemctl reload dqd' "$DQ_HANDLERS" \

@@ -180,10 +180,9 @@ static void running(const struct why_facts *f, struct why *w)
 static struct why_line *limited(const struct why_facts *f, const struct limit_answer *a, int which,
                                 struct why *w)
 {
-    struct buf b = BUF_INIT;
+    BUF_LOCAL struct buf b = BUF_INIT;
     limit_put(&b, &f->limit, a, f->now_at);
-    char *brief = mem_strdup(b.data);
-    return cause(w, which, buf_take(&b), brief);
+    return cause(w, which, mem_strdup(b.data), mem_strdup(b.data));
 }
 
 static void time_and_pause(const struct why_facts *f, struct why *w)
@@ -349,8 +348,9 @@ static void blocked_dqds(const struct why_facts *f, struct why *w)
     if (a.why == LIMIT_RUNNING) {
         limited(f, &a, CAUSE_GLOBAL, w)->detail = mem_printf(
             "%" PRIu64 " task%s of the tag run on all hosts", f->tasks, plural(f->tasks));
-        help(w, mem_printf("global_max_running: %" PRIu32 " on every host, systemctl reload dqd",
-                           f->limit.running * 2));
+        BUF_LOCAL struct buf word = BUF_INIT;
+        text_shell_word(&word, f->limit.name ? f->limit.name : f->tag);
+        help(w, mem_printf("dq limit %s --running %" PRIu32, word.data, f->limit.running * 2));
     }
     if (full || a.why == LIMIT_RUNNING)
         help_cancel(f, f->longest_id, f->longest_ms, f->timeout_ms, w);

@@ -11,6 +11,8 @@
 #include "base/text.h"
 #include "base/when.h"
 
+#include <string.h>
+
 #define DEFAULT_WINDOW_HOURS 24
 /* A table shows this many lines to retry tasks with. */
 #define RETRY_LINES 10
@@ -125,7 +127,11 @@ static void put_retries(const struct found *found)
         BUF_LOCAL struct buf line = BUF_INIT;
         buf_str(&b, count == 1 ? "\nto retry the tasks that have failed:\n  " : "  ");
         put_retry(&line, &f->items[i], found);
-        text_escape(&b, line.data, line.len, 0);
+        for (const char *p = line.data; *p; p += strcspn(p, "\\")) {
+            for (; *p == '\\'; p++)
+                buf_chr(&b, *p); /* it is for the shell */
+            text_escape(&b, p, strcspn(p, "\\"), 0);
+        }
         buf_chr(&b, '\n');
     }
     if (count > RETRY_LINES)
