@@ -201,7 +201,7 @@ limits_are()
     sql "UPDATE dq_task SET expected_time = UTC_TIMESTAMP(3) - INTERVAL 1 HOUR, create_time = expected_time,
          update_time = expected_time WHERE id = $id"
     reason='global_max_running 2 is full'
-    [[ $(dq why "$id") == *"$reason    2 tasks of the tag run on all hosts"* ]]
+    [[ $(dq why "$id") == *"$reason    2 tasks under this limit run on all hosts"* ]]
     [ "$(said tags)" = "t waits: $reason" ]
     rc=0
     dq check --max-late 1m >"$BATS_TEST_TMPDIR/check" || rc=$?

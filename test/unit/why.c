@@ -74,7 +74,7 @@ static bool read_facts(char *text, struct why_facts *f)
     f->longest_id = f->longest_ms ? 280502 : 0;
     f->before = (uint64_t)before;
     f->attempt = (uint32_t)attempt;
-    f->tasks = (uint64_t)tasks;
+    f->tasks = f->under = (uint64_t)tasks;
     f->limit.running = (uint32_t)global;
     return f->status >= 0;
 }

@@ -10,6 +10,7 @@
 #include "base/text.h"
 #include "base/when.h"
 #include "conf/handlers.h"
+#include "store/ask/why_store.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
@@ -89,6 +90,12 @@ int fleet_load(struct db *db, struct fleet *ret, struct err *err)
         make_tables(ret, n);
     if (rc == 0)
         rc = handler_store_list_rests(db, &ret->rests, &ret->rest_count, err);
+    bool shared = false;
+    for (size_t i = 0; i < ret->row_count; i++)
+        shared = shared || ret->rows[i].limit;
+    struct err denied; /* then what runs of other tags is not known */
+    if (rc == 0 && shared)
+        (void)!why_store_running(db, &ret->under, &ret->under_count, &denied);
     return rc;
 }
 
@@ -100,6 +107,7 @@ void fleet_done(struct fleet *f)
     handler_store_free(f->rows, f->row_count);
     handler_store_free_rests(f->rests, f->rest_count);
     limit_store_free(f->limits, f->limit_count);
+    why_store_running_free(f->under, f->under_count);
     poller_store_free(f->dqds, f->count);
     *f = (struct fleet){.dqds = NULL};
 }
@@ -291,6 +299,16 @@ struct limit fleet_limit_of(const struct fleet *f, const char *tag, int64_t paus
     return l;
 }
 
+uint64_t fleet_running(const struct fleet *f, const char *tag, uint64_t own)
+{
+    const char *name = fleet_limit_name(f, tag);
+    uint64_t sum = 0;
+    for (size_t i = 0; i < f->under_count; i++)
+        if (strcmp(fleet_limit_name(f, f->under[i].tag), name) == 0)
+            sum += f->under[i].owner.tasks;
+    return MAX(sum, own);
+}
+
 bool fleet_uses_limit(const struct fleet *f, const char *name)
 {
     bool used = fleet_serves(f, name, NULL) == FLEET_SERVES;
@@ -303,7 +321,8 @@ enum limit_why fleet_put_limit(struct buf *b, const struct fleet *f, const struc
                                int64_t now_at)
 {
     struct limit l = fleet_limit_of(f, t->tag, t->paused_until_at, t->pause_reason);
-    struct limit_answer a = limit_ask(&l, l.name ? 0 : t->count[TASK_RUNNING], now_at, 0);
+    struct limit_answer a = limit_ask(
+        &l, l.running ? fleet_running(f, t->tag, t->count[TASK_RUNNING]) : 0, now_at, 0);
     limit_put(b, &l, &a, now_at);
     return a.why;
 }

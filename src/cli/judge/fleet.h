@@ -29,9 +29,12 @@ struct fleet {
     size_t row_count;
     struct fleet_table *tables;
     size_t table_count;
+    struct why_running *under; /* what runs, if tags have a limit of another name */
+    size_t under_count;
 };
 
-/* Five statements that read small tables. Free *ret with fleet_done, also after a failure. */
+/* Five statements that read small tables, and one for limits that several tags may share. Free *ret
+ * with fleet_done, also after a failure. */
 int fleet_load(struct db *db, struct fleet *ret, struct err *err)
     __attribute__((warn_unused_result));
 /* Without what they serve: one statement. */
@@ -80,6 +83,8 @@ const char *fleet_limit_name(const struct fleet *f, const char *tag);
  * the tag, by its name or a glob; its reason. Texts are those of f and the pause. */
 struct limit fleet_limit_of(const struct fleet *f, const char *tag, int64_t paused_until_at,
                             const char *reason);
+/* How many tasks run under the limit of a tag. own: those of the tag. */
+uint64_t fleet_running(const struct fleet *f, const char *tag, uint64_t own);
 /* Whether a live dqd serves a tag of that name, or has it as a limit. */
 bool fleet_uses_limit(const struct fleet *f, const char *name);
 /* As tag_store_list, but late_from_at counts from when a task of the tag was due and its pauses and
@@ -88,8 +93,7 @@ bool fleet_uses_limit(const struct fleet *f, const char *name);
 int fleet_list_tags(const struct fleet *f, struct db *db, const char *tag_glob,
                     const struct tag_count_how *how, struct tag_info **ret, size_t *ret_count,
                     int64_t *ret_now_at, struct err *err) __attribute__((warn_unused_result));
-/* Appends why no dqd may start a task of the tag now, as limit_put; nothing if one may. What runs
- * under a limit of several tags is not known here. */
+/* Appends why no dqd may start a task of the tag now, as limit_put; nothing if one may. */
 enum limit_why fleet_put_limit(struct buf *b, const struct fleet *f, const struct tag_info *t,
                                int64_t now_at);
 /* The same, and also that no dqd serves the tag, or that its handler cannot be started. */

@@ -344,10 +344,10 @@ static void blocked_dqds(const struct why_facts *f, struct why *w)
         help(w,
              mem_printf("max_running: %" PRIu32 ", systemctl reload dqd", full->max_running * 4));
     const struct limit l = {.running = f->limit.running, LIMIT_NONE}; /* the rest is said above */
-    struct limit_answer a = limit_ask(&l, f->tasks, f->now_at, 0);
+    struct limit_answer a = limit_ask(&l, f->under, f->now_at, 0);
     if (a.why == LIMIT_RUNNING) {
         limited(f, &a, CAUSE_GLOBAL, w)->detail = mem_printf(
-            "%" PRIu64 " task%s of the tag run on all hosts", f->tasks, plural(f->tasks));
+            "%" PRIu64 " task%s under this limit run on all hosts", f->under, plural(f->under));
         BUF_LOCAL struct buf word = BUF_INIT;
         text_shell_word(&word, f->limit.name ? f->limit.name : f->tag);
         help(w, mem_printf("dq limit %s --running %" PRIu32, word.data, f->limit.running * 2));

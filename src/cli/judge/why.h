@@ -57,6 +57,7 @@ struct why_facts {
     /* tasks before it; if more than before_most, there may be any number more */
     uint64_t before, before_most;
     uint64_t tasks;      /* of the tag, that run or are claimed, on all hosts */
+    uint64_t under;      /* the same of all tags under its limit */
     int64_t mean_ms;     /* of a task; -1: not known */
     int64_t usual_ms;    /* the median of the same tasks; -1: not known */
     uint64_t longest_id; /* of the tag, that runs for the longest time; 0: not known */

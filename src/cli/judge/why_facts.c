@@ -76,6 +76,7 @@ struct why_dqd *why_facts_see(const struct fleet *fleet, const char *tag,
     f->tasks = 0;
     for (size_t k = 0; k < count; k++)
         f->tasks += owners[k].tasks;
+    f->under = f->limit.running ? fleet_running(fleet, tag, f->tasks) : f->tasks;
     return dqds;
 }
 
