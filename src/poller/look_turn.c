@@ -81,7 +81,7 @@ uint32_t look_turn_others(const struct look_turn *w, const struct look_tag *t, u
 
     if (t->queued || t->running || taken + kept < slots)
         return taken;
-    return MAX(slots - 1, running + w->firsts);
+    return MAX(slots - 1, w->weighted ? running + w->firsts : taken);
 }
 
 void look_turn_count(struct look_turn *w, struct look_tag *t, int queued, int running)
