@@ -194,6 +194,7 @@ def clocks(t):
         ("7200000", "Pacific/Chatham"),
         ("0", ":/nonexistent"),
     ]
+    beside = t.neighbour()
     for clock, zone in hosts:
         environment = {"LD_PRELOAD": t.preload, "DQ_FAULT_CLOCK_MS": clock, "TZ": zone}
         ini = t.configure({"init_command": "SET SESSION time_zone = '+12:45'"}, path=t.dir + "/clock.ini")
@@ -209,7 +210,7 @@ def clocks(t):
     oracle.check()
     worst = t.one("SELECT MAX(TIMESTAMPDIFF(MICROSECOND, expected_time, execution_time)) DIV 1000 FROM dq_task")
     t.note(f"{len(hosts)} hosts: latest start {worst} ms after its time")
-    t.expect(worst < 1500 * t.slowness(), f"a task was {worst} ms late")
+    t.expect(worst < 1500 * t.slowness() + beside.may_be_late_ms(), f"a task was {worst} ms late")
 
 
 @case("clock-changes", 5)

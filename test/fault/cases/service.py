@@ -35,6 +35,7 @@ def other_tags(t):
     )
     t.dqd()
     t.wait(lambda: t.one("SELECT COUNT(*) FROM dq_poller") == 1, "dqd is there")
+    neighbour = t.neighbour()
 
     def measure():
         t.sql("DELETE FROM dq_task WHERE tag = 't'")
@@ -55,6 +56,7 @@ def other_tags(t):
         lambda: t.count("tag = 'full' AND status = 3") >= 2 and t.count("tag = 'limited' AND status = 3") == 2,
         "limits are reached",
     )
+    neighbour.may_be_late_ms()
     beside = measure()
     t.note(f"start lateness p90, most: alone {alone} ms, beside 4 tags with {n} due tasks each {beside} ms")
     t.expect(t.count("tag = 'limited' AND status = 3") <= 2, "the limit was broken")
@@ -62,7 +64,7 @@ def other_tags(t):
         t.count("tag IN ('paused', 'unhandled') AND status <> 0") == 0,
         "a task of a paused or unhandled tag was started",
     )
-    most = alone[0] + 250 * t.slowness()
+    most = alone[0] + 250 * t.slowness() + neighbour.may_be_late_ms()
     t.expect(beside[0] <= most, f"other tags started {beside[0]} ms late, {alone[0]} ms without")
     t.sql("DELETE FROM dq_task WHERE status = 0")
 

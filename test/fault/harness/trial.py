@@ -9,11 +9,11 @@ import time
 from harness import mysql
 from harness.dqd import Dqd
 from harness.faults import FaultLog
+from harness.neighbour import Neighbour
 from harness.proxy import Proxy
 
 LIMIT_S = 60  # reached by a hang only
 # On the machine on which the limits of time were chosen, with a processor of its own, counting to WORK takes so many
-# seconds.
 # seconds. A shorter count would hardly notice other processes: the kernel gives one that has slept its first
 # milliseconds at once.
 WORK, WORK_S = 1_000_000, 0.04
@@ -63,7 +63,7 @@ class Trial:
         self.database = "dq_" + name.replace("-", "_")
         self.journal = directory + "/journal"
         self.ini, self.handlers_file = directory + "/dq.ini", directory + "/handlers.yaml"
-        self.notes, self.dqds, self.proxies = [], [], []
+        self.notes, self.dqds, self.proxies, self.neighbours = [], [], [], []
         self.certificates = None  # the directory of certificates, if the trial connects over TLS
         self.acked, self.added = set(), 0  # keys of acknowledged tasks
         self.direct = None  # a configuration that bypasses the proxies
@@ -202,6 +202,11 @@ class Trial:
         )
         self.proxies.append(proxy)
         return proxy
+
+    def neighbour(self):
+        """A client beside dqd from now on."""
+        self.neighbours.append(Neighbour(self))
+        return self.neighbours[-1]
 
     def way(self):
         """The keys of [mysql] of a scenario that needs no proxy: only if it runs over TLS there is one."""
@@ -385,7 +390,7 @@ class Trial:
         """Stops everything that was started."""
         for d in self.dqds:
             d.stop(timeout=20)
-        for p in self.proxies:
+        for p in self.proxies + self.neighbours:
             p.close()
         if self._sql:
             self._sql.close()
