@@ -26,6 +26,7 @@ CREATE TABLE IF NOT EXISTS dq_task (
   body_size int unsigned NULL DEFAULT (CHAR_LENGTH(message_body)) COMMENT 'bytes of message_body; NULL: not known',
   status tinyint unsigned NOT NULL DEFAULT 0 COMMENT '0 pending, 1 done, 2 failed, 3 running, 4 cancelled; 5 pending with high priority, 6 with low',
   version bigint unsigned NOT NULL DEFAULT 0 COMMENT '+1 on every transition',
+  run int unsigned NOT NULL DEFAULT 0 COMMENT 'how often it was begun again: with another body, or after it was done',
   attempt int unsigned NOT NULL DEFAULT 0 COMMENT 'attempts started',
   max_attempts int unsigned NULL COMMENT 'NULL: one more than the retry list of the handler has waits; written at the first claim',
   add_token binary(16) NULL COMMENT 'of the dq add that stored it: shows whether an insert whose answer was lost took place',

@@ -49,7 +49,7 @@ enum column_type {
 /* Flags. Whether the lines of dq export have it, and those of dq import must have it. */
 enum { COLUMN_MOVES = 1, COLUMN_NEEDED = 3 };
 
-#define COLUMN_MOST 31         /* columns of a table: sets of them are bits of an unsigned */
+#define COLUMN_MOST 32         /* columns of a table: sets of them are bits of an unsigned */
 #define COLUMN_NARROW UINT_MAX /* as max: cut only if the terminal is narrow */
 
 struct cell; /* cli/show/cell.h */

@@ -5,6 +5,7 @@
  * which, and what the names are.
  */
 #include "base/task.h"
+#include "base/buf.h"
 #include "base/mem.h"
 #include "base/text.h"
 
@@ -140,6 +141,15 @@ void task_init(struct task *t)
         .again_at = TASK_TIME_NONE,
         .late_from_at = TASK_TIME_NONE,
     };
+}
+
+void task_put_run_id(struct buf *b, uint64_t id, uint32_t run)
+{
+    buf_u64(b, id);
+    if (!run)
+        return;
+    buf_chr(b, '-');
+    buf_u64(b, run);
 }
 
 int64_t task_late_from(const struct task *t)

@@ -10,6 +10,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+struct buf;
+
 #define TASK_TAG_MAX 128 /* characters (code points), as in the column */
 /* for a NUL in a tag or key of an application's; no byte of UTF-8. A task with such a tag is shown,
  * not run */
@@ -133,6 +135,7 @@ struct task {
     int status;            /* enum task_status */
     int level;             /* enum task_level */
     uint64_t version;      /* +1 on every transition */
+    uint32_t run;          /* how often it was begun again: another body, or it was done */
     uint32_t attempt;      /* attempts started so far */
     uint32_t max_attempts; /* 0: the handler's ladder decides (set for good at the first claim) */
     unsigned char claim_token[TASK_TOKEN_SIZE];
@@ -200,6 +203,7 @@ struct task {
     X(SIGNAL, "`signal`", "signal", SIGNAL, signal, 0, COLUMN_MOVES, NULL, "signal that ended the last attempt")                     \
     X(ERROR, "error_stack", "error", TEXT, error, 60, COLUMN_MOVES, NULL, "why the last attempt failed")                             \
     X(VERSION, "version", "version", U64, version, 0, COLUMN_MOVES, NULL, "number of state changes")                                 \
+    X(RUN, "run", "run", U32, run, 0, COLUMN_MOVES, NULL, "times it was begun again: with another body, or after it was done")        \
     X(BODY_SIZE, "body_size", "size", SIZE, body_size, 0, 0, NULL, "bytes of the body")                                              \
     X(BODY, "message_body", "body", BYTES, body, 60, COLUMN_MOVES, NULL, "the body")                                                 \
     X(AGAIN_BODY, "again_body", "again_body", BYTES, again_body, 0, 0, NULL, "its body then")                                        \
@@ -210,6 +214,10 @@ struct task {
 /* all empty: times TASK_TIME_NONE, exit_code -1, body_size SIZE_MAX */
 void task_init(struct task *t);
 void task_done(struct task *t); /* frees what it points to; t itself stays the caller's */
+
+/* Appends what names a run: the id, and from the second run on -N. Its attempts have it, and
+ * nothing else in this database. */
+void task_put_run_id(struct buf *b, uint64_t id, uint32_t run);
 
 /* From when on the start of a task is late: when it was due, created, or became pending again,
  * whichever was last. A task that is given a time in the past is not late by that. Being claimed

@@ -50,6 +50,9 @@ static void put_task(struct buf *b, const struct job *j)
     char due[WHEN_TEXT_SIZE];
 
     put_number(b, "DQ_ID", j->ids[0]);
+    buf_str(b, "DQ_RUN_ID=");
+    task_put_run_id(b, j->ids[0], j->order.run);
+    buf_chr(b, 0);
     put(b, "DQ_KEY", j->order.key ? j->order.key : "");
     put_number(b, "DQ_ATTEMPT", j->order.attempt);
     put_number(b, "DQ_MAX_ATTEMPTS", j->order.max_attempts);

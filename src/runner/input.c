@@ -85,7 +85,9 @@ static void put_line(struct buf *b, const struct task *t)
     }
     if (t->missed_slots >= 0)
         put_slot(b, t);
-    buf_str(b, ",\"attempt\":");
+    buf_str(b, ",\"run_id\":\"");
+    task_put_run_id(b, t->id, t->run);
+    buf_str(b, "\",\"attempt\":");
     buf_u64(b, t->attempt);
     buf_str(b, ",\"max_attempts\":");
     buf_u64(b, t->max_attempts);

@@ -154,6 +154,7 @@ int link_send_tasks(struct link *l, uint32_t number, const struct handlers *h, u
         j.input_size = text.len;
     } else {
         j.key = tasks->key;
+        j.run = tasks->run;
         j.attempt = tasks->attempt;
         j.max_attempts = tasks->max_attempts;
         j.expected_at = tasks->expected_at;

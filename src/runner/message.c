@@ -118,6 +118,7 @@ static void code_job(struct codec *c, struct message_job *m)
     code_fd(c, &m->stdin_fd);
     code_list(c, &m->ids, &m->count, sizeof(uint64_t), MESSAGE_TASKS_MAX);
     code_text(c, &m->key, TASK_KEY_MAX * 4);
+    code_u32(c, &m->run);
     code_u32(c, &m->attempt);
     code_u32(c, &m->max_attempts);
     code_i64(c, &m->expected_at);

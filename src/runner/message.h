@@ -65,7 +65,7 @@ struct message_job {
     uint32_t count;  /* 1 to MESSAGE_TASKS_MAX, at most the handler's batch */
     /* of the single task; unused if stdin is lines, which have it */
     const char *key; /* NULL: DQ_KEY is empty */
-    uint32_t attempt, max_attempts;
+    uint32_t run, attempt, max_attempts;
     int64_t expected_at;
     uint32_t slots; /* that it stands for, its own included; 0: no schedule added it */
     uint64_t token; /* DQ_TOKEN: grows with every attempt of a task */

@@ -110,6 +110,105 @@ END
     dqd_stop
 }
 
+@test 'a run has an id of its own, in all its attempts: alone, in a batch, in a process that stays' {
+    cat >"$BATS_TEST_TMPDIR/work" <<'END'
+#!/usr/bin/python3
+import json, os, sys, time
+def ends(run, attempt):
+    with open("ran", "a") as ran:
+        ran.write(f"{run} {attempt}\n")
+    while not os.path.exists(f"{run}.{attempt}"):
+        time.sleep(0.01)
+    return open(f"{run}.{attempt}").read().strip()
+if "DQ_RUN_ID" in os.environ:
+    sys.exit({"done": 0, "retry": 75, "fail": 65}[ends(os.environ["DQ_RUN_ID"], os.environ["DQ_ATTEMPT"])])
+reply = os.fdopen(int(os.environ["DQ_REPLY_FD"]), "w")
+if "DQ_BATCH" not in os.environ:
+    print('{"ready":true}', file=reply, flush=True)
+for line in sys.stdin:
+    task = json.loads(line)
+    print(json.dumps({"id": task["id"], "result": ends(task["run_id"], task["attempt"])}), file=reply, flush=True)
+END
+    write_handlers <<END
+defaults: {retry: [1ms, 1ms], cwd: $BATS_TEST_TMPDIR}
+handlers:
+  alone: {run: [/usr/bin/python3, ./work]}
+  batch: {run: [/usr/bin/python3, ./work], batch: 5}
+  stays: {run: [/usr/bin/python3, ./work], keep: 1}
+END
+    cd "$BATS_TEST_TMPDIR"
+    began() { [ "$(tail -n 1 ran)" = "$1" ]; }
+    ends() { wait_until began "$1" && echo "$2" >new && mv new "${1/ /.}"; }
+    again() { wait_until began "$1" && dq -q add "$tag" "$2" --key k --key-conflict again; }
+    : >ran
+    dqd_start --resident
+    for tag in alone batch stays; do
+        id=$(dq -q add "$tag" a --key k)
+        again "$id 1" b
+        ends "$id 1" retry
+        ends "$id-1 2" retry
+        again "$id-1 3" c
+        ends "$id-1 3" "done"
+        ends "$id-2 1" fail
+        wait_until is "id = $id AND status = 2" 1
+        rm "$id-2.1"
+        dq -q retry "$id" # whom the attempt has reached that failed, it has reached in this run
+        wait_until eval '[ "$(grep -c "^$id-2 1$" ran)" -eq 2 ]'
+        ends "$id-2 1" "done"
+        wait_until is "id = $id AND status = 1" 1
+        dq -q retry "$id"
+        ends "$id-3 1" "done"
+        wait_until is "id = $id AND status = 1 AND run = 3" 1
+    done
+    dqd_stop
+}
+
+@test 'another body of a task that was claimed, or of one whose dqd died, is another run; any other change is none' {
+    by_dq() { dq -q add t x --key k --key-conflict "$1" ${2+--debounce} --in 1h >/dev/null; }
+    by_procedure()
+    {
+        sql "CALL dq_add_options('t', 'k', 'x',
+            '{\"key_conflict\": \"$1\", \"debounce\": ${2:-false}, \"delay_ms\": 3600000}', @id)"
+    }
+    nth_run() { [ "$(sql 'SELECT run FROM dq_task')" = "$1" ] || { sql 'SELECT * FROM dq_task'; false; }; }
+    for by in by_dq by_procedure; do
+        sandbox_clear
+        dq -q add t x --key k --in 1h
+        $by replace
+        $by again
+        $by again true
+        nth_run 0
+        sql "UPDATE dq_task SET claim_token = REPEAT('c', 16)"
+        $by keep
+        dq -q reschedule --tag t --in 2h -y
+        nth_run 0
+        $by replace
+        nth_run 1
+        sql "UPDATE dq_task SET claim_token = NULL, execution_time = UTC_TIMESTAMP(3)" # taken back
+        $by again
+        nth_run 2
+        $by again true
+        nth_run 3
+        sql 'UPDATE dq_task SET run = 4294967295'
+        $by again
+        nth_run 4294967295
+    done
+    sandbox_clear
+    write_handlers <<<'handlers: {t: {run: "cat; echo \" $DQ_RUN_ID\""}}'
+    id=$(dq -q add t first --key k)
+    runs
+    sql "UPDATE dq_task SET lease_until = '2020-01-01'"
+    dq -q add t second --key k --key-conflict again
+    dqd
+    [ "$(dq logs "$id")" = "second $id-1" ]
+    [ "$(dq list -s all -c id,run -o tsv | tail -n 1)" = "$id"$'\t1' ]
+    for status in 2 4 1; do
+        sql "UPDATE dq_task SET status = $status"
+        dq -q retry "$id"
+        nth_run $((status == 1 ? 2 : 1))
+    done
+}
+
 @test 'the procedures add again as dq add does' {
     id=$(dq -q add t first --key k --in 10m)
     add()

@@ -38,7 +38,9 @@ END
     diff -a "$BATS_TEST_TMPDIR/real" "$BATS_TEST_TMPDIR/out"
     grep -qax "DQ_ID=$id" "$BATS_TEST_TMPDIR/real"
     grep -qax 'DQ_KEY=k' "$BATS_TEST_TMPDIR/real"
+    grep -qax "DQ_RUN_ID=$id" "$BATS_TEST_TMPDIR/real"
     grep -qax '/usr' "$BATS_TEST_TMPDIR/real"
+    dq rehearse "$id" 2>/dev/null | grep -qax "DQ_RUN_ID=$id-1" # it is done: as after dq retry
 }
 
 @test 'the end of the handler is judged as dqd would judge it, and changes no row' {

@@ -12,7 +12,7 @@ setup()
 # Every column, bytes and all, but for add_token: it belongs to the statement that stored the row.
 table()
 {
-    sql 'SELECT id, tag, task_key, live, HEX(message_body), body_size, status, version, attempt, max_attempts,
+    sql 'SELECT id, tag, task_key, live, HEX(message_body), body_size, status, version, run, attempt, max_attempts,
             HEX(claim_token), host, pid, lease_until, delay_time, expected_time, execution_time, finish_time, exit_code,
             `signal`, HEX(error_stack), HEX(output), create_time, update_time FROM dq_task ORDER BY id'
     sql 'SELECT task_id, version, attempt, host, pid, start_time, finish_time, outcome, exit_code, `signal`,
@@ -36,6 +36,7 @@ END
     dq -q cancel "$(dq -q add good 'to be cancelled' --in 1h)"
     dqd >dqd.log 2>&1
     [ "$(sql 'SELECT COUNT(DISTINCT status) FROM dq_task')" -eq 4 ]
+    sql 'UPDATE dq_task SET run = id * 2'
     [ "$(sql 'SELECT COUNT(*) FROM dq_attempt')" -ge 3 ]
 }
 
@@ -160,6 +161,8 @@ values()
     [[ $out == *'"status":"pending","attempt":1,'*'"version":5,'* ]]
     [[ $out != *started* ]]
     [[ $err == *'1 running task is exported as pending: to move it, stop the dqds first'* ]]
+    sql "UPDATE dq_task SET run = 3, again_time = UTC_TIMESTAMP(3), again_body = 'another'" # begins another run there
+    [[ $(dq -q export) == *'"run":4,'*'"body":"another"'* ]]
     sandbox_clear
     echo "${out/pending/running}" >one
     try dq import <one

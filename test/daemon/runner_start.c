@@ -125,6 +125,7 @@ static void environment_is_exact_and_clean(void **state)
     const uint64_t id = UINT64_MAX;
     j.ids = &id;
     j.key = "$(reboot) \"'`\xc3\xa9";
+    j.run = UINT32_MAX;
     j.attempt = 3;
     j.token = 99;
     const struct rig_report *end = rig_end(&r, rig_put(&r, &j));
@@ -136,6 +137,7 @@ static void environment_is_exact_and_clean(void **state)
                         "DQ_KEY=$(reboot) \"'`\xc3\xa9\n"
                         "DQ_MAX_ATTEMPTS=10\n"
                         "DQ_REPLY_FD=3\n"
+                        "DQ_RUN_ID=18446744073709551615-4294967295\n"
                         "DQ_TAG=t\n"
                         "DQ_TOKEN=99\n"
                         "HOME=/srv/shop\n"

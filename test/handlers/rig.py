@@ -111,7 +111,7 @@ def environment(**more):
     return {"PATH": os.environ["PATH"], "LANG": "C.UTF-8", "HOME": "/nonexistent", **more}
 
 
-def run_one(script, arguments, body, env, task=7, token=1, reply=None):
+def run_one(script, arguments, body, env, run="7", token=1, reply=None):
     """Runs a handler of one task. Returns its exit status and output. reply: a file for its answers."""
     if reply:
         env = {**env, "DQ_REPLY_FD": "3"}
@@ -121,7 +121,8 @@ def run_one(script, arguments, body, env, task=7, token=1, reply=None):
         got = subprocess.run([HANDLERS + script, *arguments], stdin=stdin, stdout=subprocess.PIPE, timeout=LIMIT,
                              preexec_fn=(lambda: os.dup2(reply.fileno(), 3)) if reply else None, close_fds=not reply,
                              stderr=subprocess.STDOUT, env=environment(
-                                 DQ_ID=str(task), DQ_TAG="t", DQ_KEY="", DQ_TOKEN=str(token), DQ_ATTEMPT="1", **env))
+                                 DQ_ID=run.split("-")[0], DQ_RUN_ID=run, DQ_TAG="t", DQ_KEY="", DQ_TOKEN=str(token),
+                                 DQ_ATTEMPT="1", **env))
     return got.returncode, got.stdout.decode(errors="replace")
 
 
@@ -131,7 +132,8 @@ def line_of(task, body):
         text = {"body": body.decode()}
     except UnicodeDecodeError:
         text = {"body_base64": base64.b64encode(body).decode()}
-    return json.dumps({"id": task, "tag": "t", "attempt": 1, "max_attempts": 3, "token": 1, **text})
+    names = {"id": task, "run_id": str(task), "tag": "t"}
+    return json.dumps({**names, "attempt": 1, "max_attempts": 3, "token": 1, **text})
 
 
 def run_batch(script, arguments, bodies, env, memory=4 << 30):
@@ -186,6 +188,9 @@ class Queue:
     def add(self, tag, body, key=None):
         command = [BIN + "/dq", "-q", "add", tag, "-", *(["--key", key] if key else [])]
         return int(checked(command, env=self.environment, input=body))
+
+    def retry(self, task):
+        checked([BIN + "/dq", "-q", "retry", str(task)], env=self.environment)
 
     def start(self, tag, script, arguments, batch=1, **env):
         """A dqd whose only handler this is."""

@@ -18,6 +18,8 @@ def of(queue, destination, name, handler, cut=None, repeats=True, bodies=BODIES)
         queue, destination, tag + "-bodies", handler, bodies)
     yield f"{kind}: an outage loses and doubles nothing", lambda: outage_loses_nothing(
         queue, destination, tag + "-outage", handler)
+    yield f"{kind}: what is done once more arrives once more, with another key", lambda: another_run_arrives(
+        queue, destination, tag + "-more", handler)
     yield f"{kind}: a cut answer: {again}", lambda: cut_answers_are_recognized(
         queue, destination, tag + "-cut", {**handler, **(cut or {})}, repeats)
 
@@ -54,6 +56,22 @@ def outage_loses_nothing(queue, destination, tag, handler):
         f"SELECT a.task_id, a.attempt FROM dq_attempt a JOIN dq_attempt b ON b.task_id = a.task_id AND "
         f"b.attempt = a.attempt + 1 JOIN dq_task t ON t.id = a.task_id WHERE t.tag = '{tag}' AND "
         f"b.start_time < a.finish_time + INTERVAL {STEP_MS} * 1000 MICROSECOND"), [])
+
+
+def another_run_arrives(queue, destination, tag, handler):
+    destination.clear()
+    task = queue.add(tag, b"order")
+    queue.start(tag, **handler)
+    try:
+        queue.wait_done(tag)
+        queue.retry(task)
+        queue.wait_done(tag)
+    finally:
+        queue.stop()
+    keys, bodies = zip(*destination.received())
+    same("bodies", bodies, (b"order", b"order"))
+    if any(keys):
+        same("keys", keys, (f"dq-{task}", f"dq-{task}-1"))
 
 
 def cut_answers_are_recognized(queue, destination, tag, handler, repeats):

@@ -154,7 +154,7 @@ def broker_that_is_down_leaves_the_batch_together():
 def messages_say_what_they_should(broker):
     broker.clear()
     same("status", run_one("amqp-publish", ["tasks", "orders"], b"x", {
-        **broker.handler_env, "ID_PREFIX": "shop-", "CONTENT_TYPE": "text/plain"}, task=9, token=3)[0], DONE)
+        **broker.handler_env, "ID_PREFIX": "shop-", "CONTENT_TYPE": "text/plain"}, run="9", token=3)[0], DONE)
     same("message", broker.received(), [("shop-9", b"x")])
     last = broker.last
     same("properties", (last.content_type, last.delivery_mode, last.headers),

@@ -347,12 +347,12 @@ def headers_say_what_they_should(service, directory):
         file.write("Authorization:Bearer secret\n\nX-Shop: main\n")
     env = {"HTTP_HEADERS": secret, "CONTENT_TYPE": "application/json", "ID_PREFIX": "shop-"}
     service.clear()
-    run_one("http-post", [service.url()], EVERY_BYTE, env, task=9, token=3)
-    run_one("http-post", [service.url()], EVERY_BYTE, env, task=9, token=4)
+    run_one("http-post", [service.url()], EVERY_BYTE, env, run="9", token=3)
+    run_one("http-post", [service.url()], EVERY_BYTE, env, run="9-1", token=4)
     run_batch("http-post-batch", [service.url()], [EVERY_BYTE], env)
     shown = [[headers.get(name) for name in SHOWN] for headers, _ in service.requests]
     rest = ["Bearer secret", "main", "application/json"]
-    same("headers", shown, [["shop-9", "3", *rest], ["shop-9", "4", *rest], ["shop-1", "1", *rest]])
+    same("headers", shown, [["shop-9", "3", *rest], ["shop-9-1", "4", *rest], ["shop-1", "1", *rest]])
 
 
 def cases(directory, queue):
@@ -372,7 +372,7 @@ def cases(directory, queue):
     yield "Retry-After becomes the time of the next attempt", lambda: retry_after_is_obeyed(queue)
     yield "a service that hangs is left before the handler's timeout", lambda: hanging_service_is_left_in_time(service)
     yield "a resolver that hangs is left in time", lambda: hanging_resolver_is_left_in_time(directory)
-    yield "the key is the task's, secrets come from a file", lambda: headers_say_what_they_should(service, directory)
+    yield "the key is the run's, secrets come from a file", lambda: headers_say_what_they_should(service, directory)
     for script, batch in (("http-post", 1), ("http-post-batch", 3)):
         handler = {"script": script, "arguments": [service.url()], "batch": batch}
         yield from scenarios.of(queue, service, "http", handler)

@@ -279,7 +279,7 @@ class Orders:
 
     def __init__(self, queue):
         self.queue = queue
-        for name in ("start", "stop", "wait_done", "sql"):
+        for name in ("retry", "start", "stop", "wait_done", "sql"):
             setattr(self, name, getattr(queue, name))
 
     def add(self, tag, body):

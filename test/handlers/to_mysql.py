@@ -17,8 +17,8 @@ ENDINGS = (
     ("SIGNAL SQLSTATE '45000' SET MYSQL_ERRNO = 1203, MESSAGE_TEXT = 'crowded'", RETRY, "crowded"),
     ("SIGNAL SQLSTATE '40001' SET MESSAGE_TEXT = 'try again'", RETRY, "try again"),
     ("SIGNAL SQLSTATE '08004' SET MESSAGE_TEXT = 'busy'", RETRY, "busy"),
-    ("INSERT INTO effect (id, body) VALUES (1, ''), (1, '')", PERMANENT, "Duplicate entry"),
-    ("INSERT INTO effect (id, body) VALUES ('x', '')", PERMANENT, "Incorrect integer value"),
+    ("INSERT INTO effect (run_id, body) VALUES (1, ''), (1, '')", PERMANENT, "Duplicate entry"),
+    ("INSERT INTO effect (number, body) VALUES ('x', '')", PERMANENT, "Incorrect integer value"),
     ("SELECT * FROM no_such_table", PERMANENT, "no_such_table"),
     ("SIGNAL SQLSTATE '45000' SET MESSAGE_TEXT = 'before \\0'", PERMANENT, "before"),
     ("SELECT 1; SELECT 2", DONE, ""),
@@ -29,34 +29,34 @@ ENDINGS = (
 # Each body does what it says; the others are kept.
 WILD = """
 DELIMITER //
-CREATE PROCEDURE wild(task bigint unsigned, token bigint unsigned, tag varchar(128), task_key varchar(255),
+CREATE PROCEDURE wild(run_id varchar(32), token bigint unsigned, tag varchar(128), task_key varchar(255),
                       body longblob)
 CASE CONVERT(body USING utf8mb4)
 WHEN 'sleep' THEN DO SLEEP(1000);
 WHEN 'kill' THEN KILL CONNECTION_ID();
 WHEN 'missing' THEN CALL missing();
 WHEN 'final' THEN SIGNAL SQLSTATE '45000';
-ELSE INSERT INTO effect (id, body) VALUES (task, body);
+ELSE INSERT INTO effect (run_id, body) VALUES (run_id, body);
 END CASE //
 """
 KEEP = """
-CREATE TABLE seen (id bigint unsigned PRIMARY KEY);
-CREATE TABLE effect (number int AUTO_INCREMENT PRIMARY KEY, id bigint unsigned UNIQUE, tag text, task_key text,
+CREATE TABLE seen (run_id varchar(32) PRIMARY KEY);
+CREATE TABLE effect (number int AUTO_INCREMENT PRIMARY KEY, run_id varchar(32) UNIQUE, tag text, task_key text,
                      body longblob);
 DELIMITER //
-CREATE PROCEDURE keep(task bigint unsigned, token bigint unsigned, tag varchar(128), task_key varchar(255),
+CREATE PROCEDURE keep(run_id varchar(32), token bigint unsigned, tag varchar(128), task_key varchar(255),
                       body longblob) SQL SECURITY INVOKER
 BEGIN
     DECLARE EXIT HANDLER FOR SQLEXCEPTION BEGIN ROLLBACK; RESIGNAL; END;
     START TRANSACTION;
-    INSERT IGNORE INTO seen VALUES (task);
+    INSERT IGNORE INTO seen VALUES (run_id);
     IF ROW_COUNT() = 1 THEN
-        INSERT INTO effect (id, tag, task_key, body) VALUES (task, tag, task_key, body);
+        INSERT INTO effect (run_id, tag, task_key, body) VALUES (run_id, tag, task_key, body);
     END IF;
     COMMIT;
 END //
 """
-SIGNATURE = "(a bigint unsigned, b bigint unsigned, c varchar(128), d varchar(255), e longblob)"
+SIGNATURE = "(a varchar(32), b bigint unsigned, c varchar(128), d varchar(255), e longblob)"
 
 
 def sample():

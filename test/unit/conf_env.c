@@ -201,7 +201,8 @@ static void test_other_variables_are_left_alone(void **state)
                                          "DQ_DQ",           "DQ_MYSQL",
                                          "DQ_DQDX_SLOTS",   "XDQ_MYSQL_HOTS",
                                          "DQ_HANDLERS",     "DQ_SCHEDULE",
-                                         "DQ_SLOT",         "DQ_MISSED"};
+                                         "DQ_SLOT",         "DQ_MISSED",
+                                         "DQ_RUN_ID"};
 
     (void)state;
     for (size_t i = 0; i < sizeof others / sizeof others[0]; i++)

@@ -107,6 +107,7 @@ static void job_arrives(void **state)
          .count = 3,
          .attempt = 4,
          .max_attempts = 5,
+         .run = 6,
          .expected_at = -6,
          .slots = 8,
          .token = 7},
@@ -138,6 +139,7 @@ static void job_arrives(void **state)
         assert_memory_equal(got->ids, ids, want->count * sizeof ids[0]);
         assert_int_equal(got->attempt, want->attempt);
         assert_int_equal(got->max_attempts, want->max_attempts);
+        assert_int_equal(got->run, want->run);
         assert_int_equal(got->expected_at, want->expected_at);
         assert_int_equal(got->slots, want->slots);
         assert_int_equal(got->token, want->token);

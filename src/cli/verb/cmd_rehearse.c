@@ -75,6 +75,8 @@ static int load_task(struct rehearsal *r, struct err *err)
     }
     if (rc < 0)
         return rc;
+    if (t->status == TASK_DONE)
+        t->run++;
     if (TASK_FINISHED & TASK_BIT(t->status))
         t->attempt = 1;
     else if (t->status == TASK_PENDING)

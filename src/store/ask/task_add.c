@@ -191,6 +191,7 @@ static int replace_row(struct db *db, const struct task_new *t, const struct cla
     sql_put_level(sql, t->level);
     buf_str(sql, ", ");
     sql_put_transition(sql, TASK_RESCHEDULE, NULL);
+    buf_str(sql, ", " SQL_NEXT_RUN_IF("(claim_token IS NOT NULL OR execution_time IS NOT NULL)"));
     buf_printf(sql, ", attempt = %" PRIu32 ", message_body = ", t->attempt);
     db_statement_put(&st, t->body ? t->body : "", t->body_size);
     buf_printf(sql, ", body_size = %zu, max_attempts = ", t->body_size);

@@ -356,6 +356,8 @@ void sql_put_transition(struct buf *sql, enum task_event event, const char *fini
 {
     const struct task_transition *t = task_transition(event);
 
+    if (t->from & TASK_BIT(TASK_DONE)) /* while status is what it has been */
+        buf_printf(sql, SQL_NEXT_RUN_IF("status = %d") ", ", TASK_DONE);
     if (t->to == TASK_PENDING)
         buf_printf(sql, "status = IF(priority " SQL_PENDING ", priority, %d)", TASK_PENDING);
     else
@@ -395,7 +397,7 @@ void sql_put_end_of_run(struct buf *sql, enum task_event event, bool again, cons
     sql_put_transition(sql, again && ends ? TASK_AGAIN : event, finish);
     if (again)
         buf_printf(sql,
-                   "%s, message_body = COALESCE(again_body, ''),"
+                   "%s, " SQL_NEXT_RUN_IF("TRUE") ", message_body = COALESCE(again_body, ''),"
                    " body_size = COALESCE(OCTET_LENGTH(again_body), 0)",
                    ends ? ", expected_time = again_time" : "");
 }

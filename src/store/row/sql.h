@@ -161,6 +161,11 @@ void sql_put_expires(struct buf *sql, const char *alias, int64_t default_ms);
 /* Appends UTC_TIMESTAMP(3) + ms. */
 void sql_put_from_now(struct buf *sql, int64_t ms);
 
+/* The assignment that begins another run. It has a number of its own if an attempt may have done
+ * what the run does, with another body or because the task is done: whoever remembers runs would
+ * take it for a repeat. */
+#define SQL_NEXT_RUN_IF(condition) "run = run + (run < 4294967295 AND " condition ")"
+
 /* sql_put_from appends `status IN (...)`: the states from which the event is allowed.
  * sql_put_transition appends the assignments that the event always makes: status, version, attempt,
  * update_time, and those of live, lease_until and finish_time that follow from the new status.

@@ -15,7 +15,7 @@ extern const struct column task_read_columns[TASK_READ_COUNT];
 
 /* Sets of them. Bodies and output can be long. */
 #define TASK_READ_BIT(column) (1u << (column))
-#define TASK_READ_ALL (TASK_READ_BIT(TASK_READ_COUNT) - 1)
+#define TASK_READ_ALL (UINT_MAX >> (COLUMN_MOST - TASK_READ_COUNT))
 #define TASK_READ_SHORT                                                                            \
     (TASK_READ_ALL & ~(TASK_READ_BIT(TASK_READ_BODY) | TASK_READ_BIT(TASK_READ_OUTPUT) |           \
                        TASK_READ_BIT(TASK_READ_AGAIN_BODY)))

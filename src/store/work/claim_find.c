@@ -23,7 +23,8 @@
 #define CLAIM_COLUMNS                                                                              \
     (TASK_READ_BIT(TASK_READ_ID) | TASK_READ_BIT(TASK_READ_VERSION) |                              \
      TASK_READ_BIT(TASK_READ_TAG) | TASK_READ_BIT(TASK_READ_KEY) |                                 \
-     TASK_READ_BIT(TASK_READ_BODY_SIZE) | TASK_READ_BIT(TASK_READ_ATTEMPT) |                       \
+     TASK_READ_BIT(TASK_READ_BODY_SIZE) | TASK_READ_BIT(TASK_READ_RUN) |                           \
+     TASK_READ_BIT(TASK_READ_ATTEMPT) |                                                            \
      TASK_READ_BIT(TASK_READ_MAX_ATTEMPTS) | TASK_READ_BIT(TASK_READ_DELAY) |                      \
      TASK_READ_BIT(TASK_READ_EXPECTED) | TASK_READ_BIT(TASK_READ_EXPIRES) |                        \
      TASK_READ_BIT(TASK_READ_MISSED) | TASK_READ_BIT(TASK_READ_CREATE))
