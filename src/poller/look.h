@@ -57,14 +57,14 @@ struct look_step {
 
 enum look_stage { LOOK_IDLE, LOOK_CLAIM_KNOWN, LOOK_FIND, LOOK_CLAIM_FOUND, LOOK_ASK };
 
-/* Read only by look.c, but for the first one. */
+/* Read only by look.c, but for the first two. */
 struct look {
     int64_t polled_us; /* when all tags were last asked, together or one by one */
+    struct look_turn turn;
     struct look_settings set;
     const struct dbclock *clock;
     struct look_tag **tags; /* those with a handler, in no order: there may be very many without */
     size_t tag_count, tag_cap;
-    struct look_turn turn;
     unsigned shares;
     uint32_t running; /* jobs of all tags */
     int64_t write_us; /* see look_set_shares */

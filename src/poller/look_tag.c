@@ -79,7 +79,7 @@ uint32_t look_tag_starts(const struct look_tag *t, uint32_t slots, uint32_t othe
 
 uint32_t look_tag_taken(const struct look_tag *t)
 {
-    return MIN(t->queued + t->running, t->at_once);
+    return MAX(MIN(t->queued + t->running, t->at_once), t->elsewhere);
 }
 
 uint32_t look_tag_want(const struct look_tag *t, uint32_t slots, uint32_t others, bool may_ahead)

@@ -64,7 +64,8 @@ struct look_tag {
     uint32_t at_once;    /* slots that it could have then */
 
     uint32_t queued;                  /* jobs claimed, not started */
-    uint32_t running;                 /* jobs started */
+    uint32_t running;                 /* jobs started, and those elsewhere */
+    uint32_t elsewhere;               /* what ending dqds of this host run, as of look_turn.h */
     int64_t mean_us;                  /* moving average of a job's duration; 0: not known */
     uint32_t unrecorded;              /* results that settle.c has */
     struct look_cost claims, results; /* of changing its rows, to claim them or to record results */

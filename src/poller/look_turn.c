@@ -28,7 +28,7 @@ uint32_t look_turn_want(const struct look_turn *w, const struct look_tag *t, uin
 {
     const bool ahead = !w->weighted || t->mean_us < SHORT_US || part(w, t) <= w->least;
 
-    return look_tag_want(t, slots, look_turn_others(w, t, slots, running), ahead);
+    return look_tag_want(t, slots, look_turn_others(w, t, slots, running), ahead && !w->elsewhere);
 }
 
 struct look_tag *look_turn_next(struct look_turn *w, struct look_tag *const *tags, size_t count,
@@ -76,6 +76,7 @@ uint32_t look_turn_others(const struct look_turn *w, const struct look_tag *t, u
                           uint32_t running)
 {
     const uint32_t kept = (uint32_t)handlers_slots_kept((int)slots);
+    running += w->elsewhere;
     const uint32_t taken =
         w->weighted ? w->taken - look_tag_taken(t) : running - t->running + w->claimed;
 
@@ -84,15 +85,43 @@ uint32_t look_turn_others(const struct look_turn *w, const struct look_tag *t, u
     return MAX(slots - 1, w->weighted ? running + w->firsts : taken);
 }
 
-void look_turn_count(struct look_turn *w, struct look_tag *t, int queued, int running)
+static void move(struct look_turn *w, struct look_tag *t, uint32_t queued, uint32_t running,
+                 uint32_t elsewhere)
 {
     w->taken -= look_tag_taken(t);
     w->firsts -= t->queued && !t->running;
-    w->claimed -= MIN(w->claimed, (uint32_t)MAX(running, 0));
-    t->queued += (uint32_t)queued;
-    t->running += (uint32_t)running;
+    w->elsewhere += elsewhere;
+    t->elsewhere += elsewhere;
+    t->queued += queued;
+    t->running += running;
     w->firsts += t->queued && !t->running;
     w->taken += look_tag_taken(t);
+}
+
+void look_turn_count(struct look_turn *w, struct look_tag *t, int queued, int running)
+{
+    w->claimed -= MIN(w->claimed, (uint32_t)MAX(running, 0));
+    move(w, t, (uint32_t)queued, (uint32_t)running, 0);
+}
+
+static uint64_t at_least(const struct look_elsewhere *e)
+{
+    const uint32_t batch = MAX(e->tag->batch, 1);
+
+    return e->tasks / batch + (e->tasks % batch > 0);
+}
+
+void look_turn_elsewhere(struct look_turn *w, const struct look_elsewhere *e, size_t count,
+                         uint64_t processes)
+{
+    for (size_t i = 0; i < count; i++)
+        processes -= MIN(processes, at_least(&e[i]));
+    for (size_t i = 0; i < count; i++) {
+        uint32_t more = (uint32_t)MIN(e[i].tasks, at_least(&e[i]) + processes);
+
+        more -= e[i].tag->elsewhere;
+        move(w, e[i].tag, 0, more, more);
+    }
 }
 
 void look_turn_took(struct look_turn *w, struct look_tag *t, size_t slots, uint32_t at_once)

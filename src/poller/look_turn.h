@@ -10,13 +10,14 @@
 
 /* Init with {0}. */
 struct look_turn {
-    size_t first;    /* the tag that is asked first, unless weights decide */
-    size_t last;     /* so many of a stage were asked up to the last that was claimed */
-    bool weighted;   /* not all weights are the same */
-    uint32_t stage;  /* each tag is claimed once in it */
-    uint32_t taken;  /* slots that jobs of all tags have, or get at once */
+    size_t first;   /* the tag that is asked first, unless weights decide */
+    size_t last;    /* so many of a stage were asked up to the last that was claimed */
+    bool weighted;  /* not all weights are the same */
+    uint32_t stage; /* each tag is claimed once in it */
+    uint32_t taken; /* slots that jobs of all tags have, or get at once */
     /* slots of this round's claims, as far as these do not run; to be set to 0 as one begins */
     uint32_t claimed;
+    uint32_t elsewhere; /* jobs of all tags that ending dqds of this host run */
     uint32_t firsts; /* tags that wait for their first slot, and get one of those that are kept */
     /* what the last one had had when its turn came: a tag that had less did not want more, and has
      * no claim to make up for that */
@@ -47,6 +48,16 @@ void look_turn_end(struct look_turn *w, size_t asked);
 void look_turn_over(struct look_turn *w, size_t count);
 /* It was claimed for so many of the slots that it may have at once. */
 void look_turn_took(struct look_turn *w, struct look_tag *t, size_t slots, uint32_t at_once);
+/* What ending dqds of this host still run: they started it in our place, so it counts as if it ran
+ * here. Meanwhile nothing is claimed ahead, as the runner would start it. These are all tags that
+ * have or had such tasks, in so many processes together: how many a batch needs is not known, and
+ * each tag gets all that may be its own. */
+struct look_elsewhere {
+    struct look_tag *tag;
+    uint64_t tasks; /* 0: none any more */
+};
+void look_turn_elsewhere(struct look_turn *w, const struct look_elsewhere *e, size_t count,
+                         uint64_t processes);
 /* The slots that other tags have, of which so many run. */
 uint32_t look_turn_others(const struct look_turn *w, const struct look_tag *t, uint32_t slots,
                           uint32_t running);

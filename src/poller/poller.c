@@ -102,10 +102,16 @@ static void drain(struct poller *p, const char *why, int64_t limit_us)
     registry_beat_soon(&d->registry); /* others take our share */
     wakeup_end(&d->wakeup);
     return_waiting(d, "dqd is stopping");
-    if (p->lock_fd >= 0) { /* the next cron-style run may begin while our last handlers finish */
-        close(p->lock_fd);
-        p->lock_fd = -1;
-    }
+}
+
+/* The next cron-style run may begin while our last handlers finish. It counts them, so it must be
+ * able to see that they are the last ones. */
+static void unlock(struct poller *p)
+{
+    if (p->phase == PHASE_RUN || p->lock_fd < 0 || !p->duties.registry.said_end)
+        return;
+    close(p->lock_fd);
+    p->lock_fd = -1;
 }
 
 static void kill_all(struct poller *p, const char *why)
@@ -360,6 +366,7 @@ static int64_t tick(struct poller *p)
         take_reports(p); /* what it said before it died still counts */
     tell_systemd(p, now_us);
     advance(p);
+    unlock(p);
 
     next_us = MIN(duty_next(d), wakeup_next(&d->wakeup));
     next_us = MIN(next_us, watch_next(&p->watch, &d->ctx, jobs(p) > 0));

@@ -4,6 +4,7 @@
 #include "poller/registry.h"
 
 #include "base/log.h"
+#include "base/mem.h"
 #include "base/when.h"
 #include "store/fleet/ahead_store.h"
 #include "store/fleet/event_store.h"
@@ -26,9 +27,11 @@
 /* A heartbeat that is wanted soon is so long after the last one at least: any account of this host
  * can ask for it. */
 #define SOON_US INT64_C(100000)
+/* While ending dqds keep places taken: so long may one of these that is free stay empty. */
+#define ELSEWHERE_US INT64_C(1000000)
 
-void registry_init(struct registry *r, struct context *ctx, struct look *look,
-                   const struct tag_set *tags, const char *mode, bool passes)
+void registry_init(struct registry *r, struct context *ctx, struct look *look, struct tag_set *tags,
+                   const char *mode, bool passes)
 {
     *r = (struct registry){.ctx = ctx,
                            .look = look,
@@ -60,7 +63,11 @@ int64_t registry_next(const struct registry *r)
 {
     const int64_t every_us = r->ctx->conf->dqd.heartbeat_ms * 1000;
 
-    return r->beat_us ? r->beat_us + (r->soon ? MIN(SOON_US, every_us) : every_us) : 0;
+    const int64_t most_us = r->soon ? SOON_US : r->look->turn.elsewhere ? ELSEWHERE_US : every_us;
+
+    if (r->ctx->ending && !r->said_end && !r->unheard)
+        return 0;
+    return r->beat_us ? r->beat_us + MIN(most_us, every_us) : 0;
 }
 
 void registry_beat_soon(struct registry *r)
@@ -83,6 +90,48 @@ static int64_t clock_ahead_ms(const struct context *ctx)
                             : POLLER_CLOCK_NONE;
 }
 
+/* ---- what the ending dqds of this host still run ---- */
+
+struct ending {
+    struct tag_set *tags;
+    struct look_elsewhere *items;
+    size_t count, cap;
+};
+
+static void put_ending(struct ending *e, struct tag_state *t, uint64_t tasks)
+{
+    MEM_ROOM(e->items, e->count, e->cap);
+    e->items[e->count++] = (struct look_elsewhere){&t->look, tasks};
+}
+
+static void take_ending(void *arg, const char *tag, uint64_t tasks)
+{
+    struct ending *e = arg;
+
+    put_ending(e, tags_named(e->tags, tag), tasks);
+}
+
+/* If it fails, the next heartbeat counts again. */
+static int count_ending(struct registry *r, const struct poller_say *say, uint64_t processes,
+                        struct err *err)
+{
+    struct ending e = {.tags = r->tags};
+    struct tag_state *t;
+    int rc = 0;
+
+    for (size_t at = 0; r->look->turn.elsewhere && (t = tags_each(r->tags, &at));)
+        if (t->look.elsewhere)
+            put_ending(&e, t, 0);
+    if (processes)
+        rc = poller_store_ending(r->ctx->db, &r->ctx->owner, say, take_ending, &e, err);
+    if (rc == 0)
+        look_turn_elsewhere(&r->look->turn, e.items, e.count, processes);
+    free(e.items);
+    return rc < 0 && db_connected(r->ctx->db) ? 0 : rc;
+}
+
+/* ---- the heartbeat ---- */
+
 static int say(struct registry *r, struct poller_share *ret, struct err *err)
 {
     const struct context *ctx = r->ctx;
@@ -102,7 +151,8 @@ static int say(struct registry *r, struct poller_share *ret, struct err *err)
                              .careful = r->unheard};
     int rc = poller_store_beat(ctx->db, &ctx->owner, &say, ret, err);
 
-    return rc;
+    r->said_end = rc == 0 && ctx->ending && !ret->unheard;
+    return rc < 0 || ctx->ending ? rc : count_ending(r, &say, ret->ending, err);
 }
 
 /* ---- what dq_event says of dqds ---- */
@@ -193,7 +243,8 @@ static int correct(struct registry *r, const struct poller_share *s, struct err 
     r->doubt = false;
     r->soon = done.schedules + done.limits > 0;
     if (r->soon)
-        log_event(LOG_WARN, "what was decided while the database's clock was ahead holds nothing up any more",
+        log_event(LOG_WARN,
+                  "what was decided while the database's clock was ahead holds nothing up any more",
                   "schedules=%" PRIu64 " limits=%" PRIu64 " names=%s", done.schedules, done.limits,
                   log_quote(done.names));
     return 0;

@@ -16,7 +16,7 @@
 struct registry {
     struct context *ctx;
     struct look *look;
-    const struct tag_set *tags;
+    struct tag_set *tags;
     const char *mode;
     bool passes; /* this dqd ends by itself, and another one is to follow */
     /* when this dqd began: since the last one of that kind did; -1: none did */
@@ -24,6 +24,7 @@ struct registry {
     int64_t beat_us; /* the last heartbeat; 0: none */
     int64_t back_us; /* the last one before a silence that dq_event does not have yet; 0: none */
     bool soon;       /* the next one is not to wait for its time */
+    bool said_end;   /* the last one said that we start nothing any more */
     unsigned share, shares, alive; /* as of poller_store.h */
     uint64_t limits;               /* as the last heartbeat found them */
     int64_t now_us;                /* the server's clock then */
@@ -37,7 +38,7 @@ struct registry {
 
 /* mode: as dq pollers shows it; the caller's. */
 void registry_init(struct registry *r, struct context *ctx, struct look *look,
-                   const struct tag_set *tags, const char *mode, bool passes);
+                   struct tag_set *tags, const char *mode, bool passes);
 
 /* This poller's share of the tasks, 0 to registry_shares - 1. Claims of other shares leave it
  * alone. Those of dqds that serve other tags do not: if only one differs, none is shared. */

@@ -160,7 +160,7 @@ END
     kill "$DQD_PID"
     wait_until grep -q 'asked to stop' "$DQD_LOG"
     dq add quick
-    dqd
+    wait_until eval "dqd; is 'tag = \"quick\" AND status = 1' 1" # not before it has said that it is ending
     [ "$(sql "SELECT GROUP_CONCAT(tag, status ORDER BY id) FROM dq_task")" = slow3,quick1 ]
     echo >"$BATS_TEST_TMPDIR/go"
     wait "$DQD_PID"

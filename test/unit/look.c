@@ -1,7 +1,6 @@
 /*
  * look.c - what dqd asks the database about waiting tasks, and when. A case of looks.tbl is a
- * little play: events, and after each
- * '>' what is to follow.
+ * little play: events, and after each '>' what is to follow.
  */
 #include "poller/look.h"
 
@@ -81,7 +80,6 @@ static long number(const char *word, char letter, long otherwise)
 static void begin_weight(struct play *p, uint32_t weight)
 {
     size_t count = p->look.tag_count;
-
     p->tags[0].weight = weight;
     look_forget_tags(&p->look);
     for (size_t i = 0; i < count; i++)
@@ -251,7 +249,6 @@ static void recorded(struct play *p, const char *word)
 {
     int64_t took_us = read_us(value(word, ','));
     struct look_tag *t = tag(p, word);
-
     p->now_us += took_us;
     look_changed(&p->look, t, &t->results, (size_t)number(word, '*', 0), took_us, p->now_us);
 }
@@ -294,6 +291,17 @@ static bool job_event(struct play *p, const char *event, const char *word)
     return true;
 }
 
+static void elsewhere(struct play *p, char *text)
+{
+    struct look_elsewhere e[TAGS_MOST];
+    uint64_t processes = strtoul(strsep(&text, ","), NULL, 10);
+    for (size_t i = 0; i < TAGS_MOST; i++)
+        e[i] = (struct look_elsewhere){&p->tags[i], 0};
+    for (char *word; (word = strsep(&text, ","));)
+        e[word[0] - 'a'].tasks = (uint64_t)number(word, '*', 0);
+    look_turn_elsewhere(&p->look.turn, e, p->look.tag_count, processes);
+}
+
 static bool happens(struct play *p, char *word)
 {
     char *event = strsep(&word, "=");
@@ -332,6 +340,8 @@ static bool happens(struct play *p, char *word)
         return failed(p, word);
     else if (!strcmp(event, "recorded"))
         recorded(p, word);
+    else if (!strcmp(event, "elsewhere"))
+        elsewhere(p, word);
     else
         return job_event(p, event, word);
     return true;

@@ -246,8 +246,7 @@ static size_t count_serves(const struct why_facts *f, int serves)
 /* Processes that run its tasks: a batch is one. */
 static uint64_t processes(const struct why_dqd *d)
 {
-    uint64_t batch = MAX(d->batch, 1);
-    return (d->tasks + batch - 1) / batch;
+    return (d->tasks + MAX(d->batch, 1) - 1) / MAX(d->batch, 1);
 }
 
 static bool is_full(const struct why_dqd *d)
@@ -299,8 +298,9 @@ static void say_blocked(const struct why_dqd *d, struct why *w)
               mem_printf("all %" PRIu32 " place%s of the tag on %s are taken", d->max_running,
                          plural(d->max_running), d->host),
               mem_printf("max_running %" PRIu32 " is full", d->max_running))
-            ->detail = mem_printf("max_running: %" PRIu32 ", %s:%" PRIu32, d->max_running,
-                                  base_name(d->file), d->line);
+            ->detail = mem_printf("max_running: %" PRIu32 ", %s:%" PRIu32 "%s", d->max_running,
+                                  base_name(d->file), d->line,
+                                  d->elsewhere ? ", also for those of a dqd that is ending" : "");
     } else {
         cause(w, CAUSE_SLOTS,
               mem_printf("the slots of dqd %s/%" PRIu32 " are taken", d->host, d->pid),

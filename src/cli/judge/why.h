@@ -21,7 +21,8 @@ struct why_dqd {
     /* if it serves the tag: */
     const char *file; /* of the handler; NULL: not known */
     uint32_t line, batch, max_running;
-    uint64_t tasks;         /* of the tag, that it runs or has claimed */
+    uint64_t tasks;         /* of the tag, that it runs or has claimed, or those count for it */
+    uint64_t elsewhere;     /* of these: of dqds that are ending beside it */
     int64_t timeout_ms;     /* of its handler */
     bool quiet;             /* dq quiet: it claims nothing */
     bool between;           /* a pass that has ended: silent_ms since then */

@@ -4,6 +4,7 @@
  * Invariant: correctness never depends on these rows; a wrong share only causes lost races.
  */
 #include "store/fleet/poller_store.h"
+#include "base/mem.h"
 #include "base/text.h"
 #include "base/timetable.h"
 #include "base/when.h"
@@ -66,7 +67,8 @@ static int probe(struct db *db, const struct claim_owner *owner, struct err *err
 #define ALIKE                                                                                      \
     "(slots > 0 AND tags <=> %s AND (handlers = 0 OR handlers >> " TEXT_OF(POLLER_SERVES_SHIFT)    \
     " = %" PRIu64 "))"
-/* The last ones get values: when the last pass began, our tags and handlers, our token. */
+/* The last ones get values: when the last pass began, whether it is ending beside us, our tags and
+ * handlers, our token. */
 /* clang-format off */
 #define SHARE_COLUMNS(X)                 \
     SQL_NOW(X, SHARE_NOW)                \
@@ -80,6 +82,7 @@ static int probe(struct db *db, const struct claim_owner *owner, struct err *err
     X(SHARE_LIMITS, "CAST((SELECT SUM(version) FROM dq_limit) AS UNSIGNED)") \
     X(SHARE_DECIDED, AHEAD_STORE_ANY)    \
     X(SHARE_PASS, "%s")                  \
+    X(SHARE_ENDING, "IF(%s, running, 0)") \
     X(SHARE_ALIKE, ALIKE)                \
     X(SHARE_ORDER, "STRCMP(token, %s)")
 /* clang-format on */
@@ -112,18 +115,31 @@ static void count_poller(const struct db_rows *r, void *arg)
         return;
     }
     found->alive++;
+    found->ending += db_u64(r, SHARE_ENDING);
     if (!own && (db_u64(r, SHARE_QUIET) == 1 || db_u64(r, SHARE_ALIKE) != 1))
         return;
     found->share += db_i64(r, SHARE_ORDER, 0) < 0;
     found->shares++;
 }
 
+/* Those that have ended their work for us, but not all of it. */
+static void put_ending(struct buf *sql, const struct claim_owner *owner,
+                       const struct poller_say *say)
+{
+    sql_put(sql,
+            "slots = 0 AND running > 0 AND host = ? AND token <> ? AND handlers_file <=> ?"
+            " AND tags <=> ?",
+            SQL_TEXT(owner->host), SQL_TOKEN(owner->token), SQL_TEXT(say->handlers_file),
+            SQL_TEXT(say->tags));
+}
+
 /* The columns of a poller's share, all of which every live poller's row has. */
 static void put_share_columns(struct buf *sql, const struct claim_owner *owner,
                               const struct poller_say *say)
 {
-    BUF_LOCAL struct buf pass = BUF_INIT, token = BUF_INIT, tags = BUF_INIT;
+    BUF_LOCAL struct buf pass = BUF_INIT, token = BUF_INIT, tags = BUF_INIT, ending = BUF_INIT;
 
+    put_ending(&ending, owner, say);
     sql_put_token(&token, owner->token);
     sql_put(&tags, "?", SQL_TEXT(say->tags));
     buf_str(&pass, say->passes ? "" : "NULL");
@@ -132,7 +148,7 @@ static void put_share_columns(struct buf *sql, const struct claim_owner *owner,
                 "(SELECT TIMESTAMPDIFF(MICROSECOND, MAX(e.start_time), UTC_TIMESTAMP(3)) DIV 1000"
                 " FROM dq_poller e WHERE e.next_pass IS NOT NULL AND e.host = ?)",
                 SQL_TEXT(owner->host));
-    buf_printf(sql, COLUMNS_SELECT(SHARE_COLUMNS), pass.data, tags.data,
+    buf_printf(sql, COLUMNS_SELECT(SHARE_COLUMNS), pass.data, ending.data, tags.data,
                say->serves >> POLLER_SERVES_SHIFT, token.data);
 }
 
@@ -174,6 +190,37 @@ int poller_store_beat(struct db *db, const struct claim_owner *owner, const stru
     if (rc == 0)
         *ret = found.share;
     return rc;
+}
+
+#define ENDING_COLUMNS(X) X(ENDING_TAG, "tag") X(ENDING_TASKS, "COUNT(*)")
+enum { ENDING_COLUMNS(COLUMNS_NAME) ENDING_COUNT };
+
+struct taking {
+    poller_store_take *take;
+    void *arg;
+};
+
+static void take_ending(const struct db_rows *r, void *arg)
+{
+    const struct taking *t = arg;
+    MEM_LOCAL char *tag = sql_dup_tag(r, ENDING_TAG);
+
+    t->take(t->arg, tag, db_u64(r, ENDING_TASKS));
+}
+
+int poller_store_ending(struct db *db, const struct claim_owner *owner,
+                        const struct poller_say *say, poller_store_take *take, void *arg,
+                        struct err *err)
+{
+    BUF_LOCAL struct buf sql = BUF_INIT;
+
+    sql_put(&sql,
+            "SELECT ? FROM dq_task FORCE INDEX (due) WHERE status = ?"
+            " AND claim_token IN (SELECT token FROM dq_poller WHERE " ALIVE " AND ",
+            SQL_PART(COLUMNS_SELECT(ENDING_COLUMNS)), SQL_INT(TASK_RUNNING));
+    put_ending(&sql, owner, say);
+    buf_str(&sql, ") GROUP BY tag");
+    return db_all(db, &sql, ENDING_COUNT, take_ending, &(struct taking){take, arg}, err);
 }
 
 int poller_store_leave(struct db *db, const struct claim_owner *owner, struct err *err)

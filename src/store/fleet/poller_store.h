@@ -109,12 +109,19 @@ struct poller_share {
     bool decided_ahead;       /* slots, or holds of limits: see ahead_store.h */
     /* of one that passes: since the last pass on this host began; -1: none is known */
     int64_t since_pass_ms;
+    uint64_t ending; /* processes of those that poller_store_ending reports */
 };
 /* Records that this poller is alive, and returns its share. Two statements, and one more if the
  * server's clock was ahead when a poller was last seen, which then counts as seen now. */
 int poller_store_beat(struct db *db, const struct claim_owner *owner, const struct poller_say *say,
                       struct poller_share *ret, struct err *err)
     __attribute__((warn_unused_result));
+/* What the dqds of this host that start none any more have claimed and not ended, by tag; of those
+ * only with the same handlers file and --tag as ours. One statement. */
+typedef void poller_store_take(void *arg, const char *tag, uint64_t tasks);
+int poller_store_ending(struct db *db, const struct claim_owner *owner,
+                        const struct poller_say *say, poller_store_take *take, void *arg,
+                        struct err *err) __attribute__((warn_unused_result));
 /* ERR_CONFIG, which names it, if a live dqd does not know this. */
 int poller_store_check_knows(struct db *db, int what, struct err *err)
     __attribute__((warn_unused_result));

@@ -1,0 +1,72 @@
+#!/usr/bin/env bats
+# A dqd that begins while the last one of its host is ending: what that one still runs counts.
+
+load ../lib/sandbox
+setup() { sandbox_clear; cd "$BATS_TEST_TMPDIR"; }
+teardown()
+{
+    touch go
+    [ -z "${other_pid:-}" ] || kill "$other_pid"
+    dqd_reap
+}
+
+# slow writes its starts and ends down, and ends when there is a file named go.
+slow()
+{
+    write_handlers <<END
+handlers:
+  slow:
+    run: 'cd $BATS_TEST_TMPDIR; echo + >>j; until [ -e go ]; do sleep 0.02; done; echo - >>j'
+    max_running: $1
+    timeout: 1h
+  other: {run: ':'}
+END
+    for ((i = 0; i < $2; i++)); do echo '{"tag":"slow"}'; done | dq -q add --from - >/dev/null
+}
+at_once() { awk '/\+/ { n++ } /-/ { n-- } n > most { most = n } END { print most }' j; }
+begun() { [ "$(grep -c + j)" -eq "$1" ]; }
+let_go() { touch go; wait "$other_pid"; other_pid=''; }
+is_ending() { [ "$(sql "SELECT slots, running > 0 FROM dq_poller WHERE pid = $1")" = $'0\t1' ]; }
+# Beside the tasks of slow, another tag starts: twice, as the first may be claimed before those.
+others_start()
+{
+    local n
+    for n in 1 2; do
+        dq -q add other >/dev/null
+        wait_until is "tag = 'other' AND status = 1" "$n"
+    done
+}
+
+@test 'a run counts for max_running what the last one of its host still runs, and so does dq why' {
+    slow 2 6
+    dqd_start --for 1s
+    other_pid=$DQD_PID
+    wait_until is_ending "$other_pid"
+    dqd_start --for 10m
+    others_start
+    begun 2
+    id=$(sql "SELECT MAX(id) FROM dq_task WHERE tag = 'slow'")
+    [[ $(dq why "$id") == *'all 2 places of the tag on '*'handlers.yaml:2, also for those of a dqd that is ending'* ]]
+    [ "$(sql "SELECT running FROM dq_poller WHERE pid = $DQD_PID")" -eq 0 ]
+    let_go
+    wait_until is "status = 1" 8
+    [ "$(at_once)" -eq 2 ]
+}
+
+@test 'a new dqd counts for slots what the one before it still runs, unless one of them has other tags' {
+    own_ini 's/^\[dqd\]/&\ndrain_timeout = 1h/'
+    slow 8 9
+    dqd_start --resident --slots 4 --config "$BATS_TEST_TMPDIR/own.ini"
+    other_pid=$DQD_PID
+    wait_until begun 3
+    kill "$other_pid"
+    wait_until is_ending "$other_pid"
+    dqd_start --resident --slots 4 --config "$BATS_TEST_TMPDIR/own.ini"
+    others_start
+    begun 3
+    dqd_stop
+    dqd_start --resident --slots 4 --config "$BATS_TEST_TMPDIR/own.ini" --tag slow
+    wait_until begun 6
+    let_go
+    wait_until is "status = 1" 11
+}
