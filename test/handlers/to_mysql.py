@@ -22,7 +22,9 @@ ENDINGS = (
     ("SELECT * FROM no_such_table", PERMANENT, "no_such_table"),
     ("SIGNAL SQLSTATE '45000' SET MESSAGE_TEXT = 'before \\0'", PERMANENT, "before"),
     ("SELECT 1; SELECT 2", DONE, ""),
-    ("CALL no_such_procedure()", NOT_SET_UP, "no_such_procedure"),
+    ("CALL no_such_procedure()", RETRY, "no_such_procedure"),
+    ("CALL mysql.AddGeometryColumn('', '', '', '', 1)", RETRY, "execute command denied"),
+    ("SELECT * FROM mysql.user", RETRY, "SELECT command denied"),
 )
 
 
@@ -56,7 +58,7 @@ BEGIN
     COMMIT;
 END //
 """
-SIGNATURE = "(a varchar(32), b bigint unsigned, c varchar(128), d varchar(255), e longblob)"
+SIGNATURE = "(a varchar(32), b bigint unsigned, c varchar(128), d varchar(255), e longblob) SQL SECURITY INVOKER"
 
 
 def sample():
@@ -119,6 +121,9 @@ def errors_are_mapped(database):
         database.sql(f"DELIMITER //\nCREATE OR REPLACE PROCEDURE ending{SIGNATURE} BEGIN {ending}; END //")
         both(ending, "ending", database.file, expected, text)
     both("no such procedure", "no_such", database.file, NOT_SET_UP)
+    both("no such procedure of a database", "`Shop`.`No_such`", database.file, NOT_SET_UP)
+    both("no right to call it", "mysql.AddGeometryColumn", database.file, NOT_SET_UP)
+    both("a procedure of no database", "no_such.keep", database.file, NOT_SET_UP)
     both("an unreadable file", "keep", "/nonexistent", NOT_SET_UP)
     both("a wrong password", "keep", database.option_file("wrong", database.port, "wrong"), NOT_SET_UP)
     both("no such database", "keep", database.option_file("none", database.port, "secret", "none"), NOT_SET_UP)
