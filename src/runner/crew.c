@@ -57,6 +57,7 @@ static void forget(struct crew *w, struct job *j)
 
 void crew_give_back(struct crew *w, struct job *j, int cannot_start, const char *why)
 {
+    crew_watch_from(w, keep_make_room(&w->jobs, cannot_start));
     take(w, j);
     reply_returned(w->c.out, j, cannot_start, why);
     forget(w, j);
@@ -112,6 +113,7 @@ static void give_back_unstarted(struct crew *w, struct process *p, int cannot_st
         keep_ended(p, -1); /* an open stdin says that it was not retired */
     stream_close(p, &w->c);
     p->abandoned = true;
+    crew_watch_from(w, keep_make_room(&w->jobs, cannot_start));
     if (!j) {
         if (cannot_start && !keep_can_wait(p))
             give_back_all(w, p->launch.plan, cannot_start, why);

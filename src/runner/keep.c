@@ -39,6 +39,8 @@
 #define WEIGH_MS 100           /* a look at all processes takes a millisecond */
 #define FEED_MAX (1024 * 1024) /* at a time */
 #define QUOTED_MAX 200
+/* A start takes twice the descriptors that a process that stays has. */
+#define ROOM 2
 
 static uint64_t mark_of(const struct handler *h)
 {
@@ -194,6 +196,25 @@ static enum message_kept_why is_used_up(struct process *p, int64_t now)
         return MESSAGE_KEPT_WHYS;
     *weigh_at = now + WEIGH_MS;
     return session_memory(p->pid) > r->memory ? MESSAGE_KEPT_MEMORY : MESSAGE_KEPT_WHYS;
+}
+
+int64_t keep_make_room(const struct jobs *jobs, int failure)
+{
+    const int64_t now = when_steady();
+    int64_t next = JOB_NEVER;
+
+    for (int n = 0; failure == ERR_TRANSIENT && n < ROOM; n++) {
+        struct process *oldest = NULL;
+
+        for (size_t i = 0; i < jobs->running_count; i++) {
+            struct process *p = jobs->running[i];
+            if (p->kept.idle && (!oldest || p->begun_us < oldest->begun_us))
+                oldest = p;
+        }
+        if (oldest)
+            retire(oldest, next = now, MESSAGE_KEPT_WHYS);
+    }
+    return next;
 }
 
 static void be_idle(struct process *p, int64_t now)

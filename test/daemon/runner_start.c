@@ -316,6 +316,47 @@ static void too_many_open_files_gives_jobs_back(void **state)
     rig_close(&r);
 }
 
+/* The first of those that are idle has been so for longest. */
+static void too_many_open_files_ends_processes_that_are_idle(void **state)
+{
+    (void)state;
+    enum { KEPT = 4 };
+    pid_t kept[KEPT];
+    char yaml[1000] = "handlers:\n  t: {run: ':'}\n", line[32];
+    struct rig r;
+
+    for (int i = 0; i < KEPT; i++)
+        sprintf(yaml + strlen(yaml),
+                "  k%d:\n    keep: 1\n    run: |\n"
+                "      echo '{\"ready\":true}' >&3\n"
+                "      while read -r n; do echo '{\"id\":'$n',\"result\":\"done\"}' >&3; done\n",
+                i);
+    rig_open(&r, yaml, 4);
+    for (int i = 0; i < KEPT; i++) {
+        struct message_job j;
+        char tag[8];
+        uint64_t id;
+
+        snprintf(tag, sizeof tag, "k%d", i);
+        rig_fill(&r, &j, tag);
+        memcpy(&id, j.ids, sizeof id);
+        rig_input(&j, line, (size_t)snprintf(line, sizeof line, "%ju\n", (uintmax_t)id));
+        uint32_t job = rig_put(&r, &j);
+        rig_flush(&r);
+        assert_int_equal(rig_end(&r, job)->m.result.outcome, OUTCOME_DONE);
+        kept[i] = rig_wait(&r, MESSAGE_STARTED, job)->m.started.pid;
+    }
+    rig_ping(&r);
+    limit_files(&r, rig_count_proc(&r, "fd"));
+    rig_wait(&r, MESSAGE_RETURNED, rig_send(&r, "t"));
+    rig_until_gone(&r, kept[0]);
+    rig_until_gone(&r, kept[1]);
+    assert_true(rig_alive(kept[2]) && rig_alive(kept[3]));
+    rig_ping(&r);
+    assert_int_equal(rig_end(&r, rig_send(&r, "t"))->m.result.outcome, OUTCOME_DONE);
+    rig_close(&r);
+}
+
 /* For how many descriptors the runner's table has room. */
 static unsigned table_size(struct rig *r)
 {
@@ -478,6 +519,7 @@ int main(void)
         cmocka_unit_test(program_that_a_shell_could_run_is_run),
         cmocka_unit_test(job_that_cannot_start_is_returned_with_the_reason),
         cmocka_unit_test(too_many_open_files_gives_jobs_back),
+        cmocka_unit_test(too_many_open_files_ends_processes_that_are_idle),
         cmocka_unit_test(a_waiting_job_has_a_descriptor_only_for_a_long_input),
         cmocka_unit_test(descriptors_of_waiting_jobs_have_room),
         cmocka_unit_test(lost_descriptors_give_jobs_back),
