@@ -24,6 +24,7 @@
 #define STALE_PASSES 3
 #define PASS_MIN_MS WHEN_MINUTE
 #define PASS_MAX_MS (7 * WHEN_DAY)
+#define PASS_FIRST_MS (2 * WHEN_MINUTE) /* cron's interval, and how late it may be */
 /* A heartbeat that is wanted soon is so long after the last one at least: any account of this host
  * can ask for it. */
 #define SOON_US INT64_C(100000)
@@ -45,7 +46,7 @@ void registry_init(struct registry *r, struct context *ctx, struct look *look, s
 int64_t registry_next_pass_ms(int64_t since_ms)
 {
     if (since_ms < 0)
-        return 0;
+        return PASS_FIRST_MS;
     return MIN(MAX(STALE_PASSES * MIN(since_ms, PASS_MAX_MS), PASS_MIN_MS), PASS_MAX_MS);
 }
 

@@ -17,7 +17,7 @@ static void passes_are_expected_by_the_interval_of_the_last_two(void **state)
     static const struct {
         int64_t since_ms, next_ms;
     } cases[] = {
-        {-1, 0}, /* one that no other preceded is no timer */
+        {-1, 2 * WHEN_MINUTE}, /* the first one: as if cron had started it */
         {0, WHEN_MINUTE},
         {5 * WHEN_SECOND, WHEN_MINUTE},
         {WHEN_MINUTE, 3 * WHEN_MINUTE},
