@@ -195,7 +195,10 @@ static void take_back_begun(const struct context *ctx, struct flight *f, struct 
                                .exit_code = -1,
                                .signal = SIGKILL};
 
-        s.event = t->attempt >= t->max_attempts ? TASK_GIVE_UP : TASK_TAKE_BACK;
+        s.event = t->attempt >= t->max_attempts ||
+                          flight_handler(j)->on_lease_expiry == HANDLER_EXPIRY_FAIL
+                      ? TASK_GIVE_UP
+                      : TASK_TAKE_BACK;
         s.start_at = MAX(dbclock_at(&ctx->clock, j->start_us ? j->start_us : when_steady_us()),
                          t->expected_at);
         s.finish_at = MAX(dbclock_at(&ctx->clock, when_steady_us()), s.start_at);

@@ -14,7 +14,7 @@ enum task_event outcome_event(const struct message_result *r, const struct handl
     if (r->outcome == OUTCOME_DONE)
         return TASK_SUCCEED;
     if (r->outcome == OUTCOME_KILLED) /* not the handler's fault: any dqd takes it over */
-        return TASK_TAKE_BACK;
+        return h->on_lease_expiry == HANDLER_EXPIRY_FAIL ? TASK_GIVE_UP : TASK_TAKE_BACK;
     if (r->outcome == OUTCOME_SNOOZED && due_ms + r->retry_after_ms <= OUTCOME_SNOOZE_MOST_MS) {
         *ret_delay_ms = r->retry_after_ms;
         return TASK_SNOOZE;

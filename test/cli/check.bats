@@ -76,8 +76,10 @@ expect()
     serve
     task nobody 30
     expect 2 'CRITICAL: nobody has 1 due tasks, and no dqd serves it | *'
-    expect 0 'OK: *' --tag 'known'
+    expect 0 'OK: *, 1 dqd alive, no task has a tag that matches known | *' --tag 'known'
+    expect 2 'CRITICAL: *' --tag 'no*'
     dq -q pause nobody
+    expect 0 'OK: *, 1 dqd alive | *' --tag 'no*'
     expect 0 'OK: *' --max-late 10s
 }
 

@@ -116,7 +116,7 @@ refused()
     set_ a t --every 1h
     set_ b t --every 1h
     run -1 --separate-stderr dq schedule pause a nosuch b --reason 'the shop moves'
-    [[ $stderr == *'schedule nosuch does not exist'* ]]
+    [[ $stderr == *'schedule nosuch does not exist'* && $stderr == *'To resume: dq schedule resume b' ]]
     [ "$(of a state) $(of b state)" = 'paused paused' ]
     [ "$(of a pause_reason)" = 'the shop moves' ]
     [ "$(of a paused_by)" != null ]

@@ -86,18 +86,19 @@ END
     [ "$(sql 'SELECT outcome FROM dq_attempt')" = killed ]
 }
 
-@test "after drain_timeout, running handlers are killed" {
+@test "after drain_timeout, running handlers are killed, and with on_lease_expiry: fail their tasks fail" {
     write_handlers <<END
 handlers:
-  t:
-    run: echo >$BATS_TEST_TMPDIR/begun; exec sleep 1000
-    kill_grace: 100ms
+  t: {run: "echo >>$BATS_TEST_TMPDIR/begun; exec sleep 1000", kill_grace: 100ms}
+  pay: {run: "echo >>$BATS_TEST_TMPDIR/begun; exec sleep 1000", kill_grace: 100ms, on_lease_expiry: fail}
 END
     dq add t
+    dq add pay
     dqd_start --resident --config "$(ini 'drain_timeout = 200ms')"
-    wait_until begun 1
+    wait_until begun 2
     dqd_stop
-    is 'status = 0 AND attempt = 1' 1
+    is "tag = 't' AND status = 0 AND attempt = 1" 1
+    is "tag = 'pay' AND status = 2 AND attempt = 1" 1
 }
 
 @test "HUP loads a new handlers file, or keeps the old one if the new one is invalid" {

@@ -83,6 +83,7 @@ struct numbers {
     int64_t late_ms;
     int64_t running_ms, most_running_ms; /* of the task that runs longest; its limit, -1: none */
     uint64_t pending, failed, expired;
+    bool no_tag; /* matches */
 };
 
 static void check_late(struct finding *f, const struct check_values *v, const struct fleet *fleet,
@@ -344,6 +345,10 @@ static void put_line(const struct finding *f, const struct check_values *v, cons
                    when_format_rough(late, n->late_ms), n->pending, fleet->alive);
     if (!f->problems.len && fleet->between)
         buf_printf(&line, ", %zu between passes", fleet->between);
+    if (!f->problems.len && v->tag && n->no_tag) {
+        buf_str(&line, ", no task has a tag that matches ");
+        put_text(&line, v->tag);
+    }
     buf_str(&line, " | ");
     put_time(&line, "late", n->late_ms, v->max_late_ms);
     buf_printf(&line, " failed=%" PRIu64, n->failed);
@@ -416,6 +421,7 @@ static int look(struct cmd_context *c, const struct check_values *v, struct find
     if (rc == 0)
         rc = count(c, v, &v->expired, offsetof(struct counts, expired), &n.expired, err);
     if (rc == 0) {
+        n.no_tag = tag_count == 0;
         for (size_t i = 0; i < tag_count; i++) {
             n.late_ms = MAX(n.late_ms, tag_info_late_ms(&tags[i], now_at));
             n.pending += tags[i].count[TASK_PENDING];

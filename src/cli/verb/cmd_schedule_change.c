@@ -44,7 +44,7 @@ static int each(struct cmd_context *c, enum change change, const char *reason, c
         else if (rc < 0)
             return rc;
         else
-            cmd_note(c, "%s %s", name, rc ? done : before);
+            cmd_note(c, "%s %s%s", name, rc ? done : before, rc && change == PAUSE ? name : "");
     }
     return 0;
 }
@@ -54,7 +54,7 @@ static int run_pause(struct cmd_context *c, const void *values, struct err *err)
     const struct change_values *v = values;
     return each(
         c, PAUSE, v->reason,
-        "is paused: its slots are skipped, and not caught up. To resume: dq schedule resume",
+        "is paused: its slots are skipped, and not caught up. To resume: dq schedule resume ",
         "was paused already", err);
 }
 
