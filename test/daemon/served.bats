@@ -115,7 +115,7 @@ END
 @test 'a pass writes its handlers once, and stays in the list until the next one' {
     write_handlers <<<'handlers: {a: {run: [/nonexistent/program]}}'
     dqd
-    [ "$(sql 'SELECT mode, stale_after, next_pass > last_seen FROM dq_poller')" = $'once\t0\t0' ]
+    [ "$(sql 'SELECT mode, stale_after, next_pass > last_seen FROM dq_poller')" = $'once\t0\t1' ]
     first=$(sql 'SELECT HEX(token) FROM dq_poller')
     sql 'UPDATE dq_handler SET line = 77'
     dq -q add a >/dev/null
