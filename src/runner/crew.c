@@ -375,7 +375,7 @@ static void finish_kept(struct process *p, struct process_context *c)
     keep_ended(p, status);
     if (unread)
         reply_returned(c->out, j, 0, NULL);
-    else if (j && j->answered && !j->open)
+    else if (keep_has_answered(p))
         reply_answered(c->out, j);
     else if (j)
         reply_ended(c->out, p, status);

@@ -451,7 +451,7 @@ MUTATIONS += [
     ("kept-killed", "a task that was not read costs an attempt", "src/runner/crew.c",
      "bool unread = j && j->open && keep_unread(p);", "bool unread = false;"),
     ("kept-killed", "an answer is forgotten if its process dies at once", "src/runner/crew.c",
-     "else if (j && j->answered && !j->open)", "else if (j && j->open > 9)"),
+     "else if (keep_has_answered(p))", "else if (j && j->open > 9)"),
     ("kept-killed-under-load", "a task whose process was killed counts as done", "src/runner/crew.c",
      "else if (j) reply_ended(c->out, p, status);", "else if (j) reply_ended(c->out, p, 0);"),
     ("kept-laravel", "a task whose process was killed counts as done", "src/runner/crew.c",

@@ -8,7 +8,7 @@ from collections import Counter
 from cases import case
 from harness.chaos import Chaos
 from harness.dqd import name_of
-from harness.oracle import DONE, FAILED, Oracle
+from harness.oracle import DONE, FAILED, Oracle, read_journal
 
 
 def _handler(t, keep=2, words="", **keys):
@@ -46,11 +46,33 @@ def _one(t, words=""):
     return int(status), int(attempt), [(outcome, error) for outcome, error in history]
 
 
-@case("kept-killed", 15)
+def _killed_together(t):
+    """While the runner is frozen, more workers answer and die than it hears of in a turn."""
+    t.configure(slots=50, lease="20s")
+    _handler(t, keep=50, max_running=50)
+    d = t.dqd()
+    last = t.one("SELECT MAX(id) FROM dq_task")
+    t.add(50, words="ms=3000 die=after")
+    begun = []
+
+    def all_begin():
+        begun[:] = [a for tries in read_journal(t.journal).values() for a in tries if a.id > last]
+        return len(begun) >= 50
+
+    t.wait(all_begin, "all are begun")
+    d.send("runner", signal.SIGSTOP)
+    t.wait(lambda: all(_state(a.pid) in ("", "Z") for a in begun), "all have died")
+    d.send("runner", signal.SIGCONT)
+    t.wait_finished()
+    lost = t.sql(f"SELECT task_id, outcome, error_stack FROM dq_attempt WHERE task_id > {last}")
+    t.expect(not lost, f"{len(lost)} answers were lost with their process: {lost[:1]}")
+
+
+@case("kept-killed", 20)
 def kept_killed(t):
     """A worker is killed with kill -9 before it is ready, idle, when it has not read its task, when it has, while it
-    works, after half an answer and after its answer. The task runs again if it was read and not answered, with a
-    record, and only then."""
+    works, after half an answer and after its answer, alone and with others of which the runner hears at once. The task
+    runs again if it was read and not answered, with a record, and only then."""
     _handler(t, keep=1, words="boot=300")
     d = t.dqd()
     t.add(1)
@@ -84,6 +106,8 @@ def kept_killed(t):
     d.send("poller", signal.SIGHUP)
     for _ in range(t.often(30, 300)):  # it may end before the runner has seen that all input is there
         t.expect(_one(t, "die=after")[:2] == (DONE, 1), "an answer was lost with its process")
+    d.stop()
+    _killed_together(t)
     Oracle(t).check()
 
 
