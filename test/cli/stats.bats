@@ -128,6 +128,7 @@ assert known[0]["time"].endswith(":00.000Z") and known[0]["late_max"] == 4000, k
 @test 'stats --html writes one page that loads nothing, in which tags are text' {
     task '<script>alert(1)</script>&"' 0 -60
     counted known 10 100 98 1 1
+    counted known 40 20 20 0 0
     echo old >page.html
     dq stats --html page.html
     ls -A >files
@@ -135,6 +136,7 @@ assert known[0]["time"].endswith(":00.000Z") and known[0]["late_max"] == 4000, k
     grep -q '&lt;script&gt;alert(1)&lt;/script&gt;&amp;&quot;' page.html
     refute grep -qiE '<script|https?:|src=|@import|url\(' page.html
     python3 - <<'END'
+import re
 from html.parser import HTMLParser
 class Page(HTMLParser):
     seen, text = [], ''
@@ -143,6 +145,11 @@ class Page(HTMLParser):
 p = Page()
 p.feed(open('page.html').read())
 assert p.seen.count('svg') >= 3 and 'table' in p.seen and '98 done' in p.text, p.seen
+def heights(line):
+    found = re.findall(f'<polyline class="{line}" points="([^"]*)', open('page.html').read())
+    return [float(point.split(',')[1]) for points in found for point in points.split()]
+p50, p95, most = map(heights, ('p50', 'p95', 'max'))
+assert all(a >= b > (a + c) / 2 for a, b, c in zip(p50, p95, most)), (p50, p95, most)
 END
     dq stats --html - | grep -q '^<!DOCTYPE html>'
     mkdir directory

@@ -81,6 +81,24 @@ static void lines_are_as_in_the_manual(void **state)
     top_view_free(&d);
 }
 
+static void a_reason_has_room_beside_any_name(void **state)
+{
+    struct top_data d = {.tags = mem_zero(1, sizeof *d.tags)};
+    struct buf b = BUF_INIT;
+    char name[100] = "";
+
+    (void)state;
+    memset(name, 'x', sizeof name - 1);
+    add(&d, name, "", (struct top_tag){0});
+    for (unsigned width = 96; width <= 130; width++) {
+        top_view_heading(&b, &d, width);
+        assert_true(strstr(b.data, "WHY") - b.data <= width - 28);
+        buf_reset(&b);
+    }
+    buf_done(&b);
+    top_view_free(&d);
+}
+
 static void no_line_is_wider_than_the_terminal(void **state)
 {
     struct top_data d = sample();
@@ -133,6 +151,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(lines_are_as_in_the_manual),
+        cmocka_unit_test(a_reason_has_room_beside_any_name),
         cmocka_unit_test(no_line_is_wider_than_the_terminal),
         cmocka_unit_test(tags_are_sorted_by_each_column),
     };
