@@ -136,7 +136,7 @@ static void begin_round(struct look *l, int64_t now_us)
         l->tags[i]->expected = told || due_us(l, l->tags[i]) <= now_us;
     l->all_due = l->wake != LOOK_WOKEN && (l->stale || now_us >= l->all_us + all_every_us(l));
     l->saw = l->found = false;
-    l->turn.claimed = 0;
+    look_turn_begin(&l->turn, now_us);
     enter(l, l->all_due && look_pace_is_dear(&l->pace) && !l->claim_failed ? LOOK_CLAIM_KNOWN
                                                                            : LOOK_FIND);
 }
@@ -413,9 +413,7 @@ void look_claimed(struct look *l, struct look_tag *t, const struct look_claim *c
 {
     l->claim_failed = false;
     t->put_off_us = 0;
-    look_turn_took(
-        &l->turn, t, MIN(c->won, l->processes),
-        look_tag_starts(t, l->set.slots, look_turn_others(&l->turn, t, l->set.slots, l->running)));
+    look_turn_took(&l->turn, t, MIN(c->won, l->processes), l->set.slots, l->running);
     look_pace_took(&l->pace.claim_us, c->seen, c->cost_us + now_us - c->answered_us);
     if (c->held == LIMIT_RATE)
         look_pace_rated(&l->pace, c->took_us, 8 * l->running > 5 * l->set.slots, now_us);

@@ -63,7 +63,7 @@ static uint32_t jobs_of(const struct look_tag *t)
     return t->queued + t->running + (look_tag_is_dear(t) ? t->unrecorded : 0);
 }
 
-uint32_t look_tag_at_once(const struct look_tag *t, uint32_t slots, uint32_t others)
+static uint32_t at_once_of(const struct look_tag *t, uint32_t slots, uint32_t others)
 {
     uint32_t kept = jobs_of(t) ? (uint32_t)handlers_slots_kept((int)slots) : 0;
 
@@ -77,18 +77,16 @@ uint32_t look_tag_starts(const struct look_tag *t, uint32_t slots, uint32_t othe
     return MIN(t->max_running, MAX(others + kept < slots ? slots - others - kept : 0, some));
 }
 
-uint32_t look_tag_taken(const struct look_tag *t)
+uint32_t look_tag_want(const struct look_tag *t, uint32_t slots, uint32_t others,
+                       enum look_ahead how)
 {
-    return MAX(MIN(t->queued + t->running, t->at_once), t->elsewhere);
-}
-
-uint32_t look_tag_want(const struct look_tag *t, uint32_t slots, uint32_t others, bool may_ahead)
-{
-    uint32_t mine = jobs_of(t), at_once = look_tag_at_once(t, slots, others), more, target;
+    uint32_t mine = jobs_of(t), at_once = at_once_of(t, slots, others), more, target;
 
     if (!at_once)
         return 0;
-    more = may_ahead ? ahead(t, at_once) : 0;
+    more = how == LOOK_AHEAD_NONE   ? 0
+           : how == LOOK_AHEAD_TURN ? ahead(t, at_once - MIN(at_once, mine))
+                                    : ahead(t, at_once);
     if (t->batch > 1) /* one batch waiting behind each that runs is enough */
         more = MIN(more, at_once);
     target = at_once + more;

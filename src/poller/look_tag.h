@@ -59,9 +59,9 @@ struct look_tag {
      * more processes; 0: it did not. More candidates would be read in vain */
     uint32_t fit;
 
-    uint64_t had;        /* slots, by its weight (look_turn.h) */
+    uint64_t had;        /* time in slots, by its weight (look_turn.h) */
     uint32_t turn_stage; /* of its last claim */
-    uint32_t at_once;    /* slots that it could have then */
+    bool waits;          /* as the last stage began, it could start more and had claimed none */
 
     uint32_t queued;                  /* jobs claimed, not started */
     uint32_t running;                 /* jobs started, and those elsewhere */
@@ -83,15 +83,16 @@ struct look_tag {
     int64_t pause_until_us; /* no claim before: the last change has kept other tags waiting */
 };
 
-/* For how many processes to claim tasks now: what can start at once, and, if it may claim ahead,
- * what will have started before the next claim could. 0: none. others: slots that jobs of other
- * tags have. The last quarter of the slots is kept for tags that have nothing running. */
-uint32_t look_tag_want(const struct look_tag *t, uint32_t slots, uint32_t others, bool may_ahead);
-/* What can start at once, with those that have. */
-uint32_t look_tag_at_once(const struct look_tag *t, uint32_t slots, uint32_t others);
+/* What will have started before the next claim could is claimed, too: in all slots of the tag, or
+ * in those that it gets now, as others wait for slots. */
+enum look_ahead { LOOK_AHEAD_ALL, LOOK_AHEAD_TURN, LOOK_AHEAD_NONE };
+/* For how many processes to claim tasks now: what can start at once, and what is claimed ahead. 0:
+ * none. others: slots that jobs of other tags have. The last quarter of the slots is kept for tags
+ * that have nothing running. */
+uint32_t look_tag_want(const struct look_tag *t, uint32_t slots, uint32_t others,
+                       enum look_ahead how);
 /* What the runner starts of it, which keeps slots for tags that have none running. */
 uint32_t look_tag_starts(const struct look_tag *t, uint32_t slots, uint32_t others);
-uint32_t look_tag_taken(const struct look_tag *t); /* slots that its jobs have, or get at once */
 /* How many tasks to claim for them. */
 size_t look_tag_tasks(const struct look_tag *t, uint32_t processes, uint32_t claim_batch);
 

@@ -8,9 +8,10 @@
 
 #include <sys/param.h>
 
-#define SLOT UINT64_C(1000000) /* at weight 1 */
-/* A slot of such tasks would be free for too much of the time if none waited for it. */
-#define SHORT_US INT64_C(20000)
+/* In a slot, a turn is a task, or the quick ones that are claimed ahead with it. */
+#define TURN_US INT64_C(100000)
+/* The runner starts what it can in less time. */
+#define START_US 20000
 
 static uint64_t part(const struct look_turn *w, const struct look_tag *t)
 {
@@ -23,12 +24,38 @@ void look_turn_add(struct look_turn *w, struct look_tag *const *tags, size_t cou
     w->weighted = count && (w->weighted || t->weight != tags[0]->weight);
 }
 
+void look_turn_begin(struct look_turn *w, int64_t now_us)
+{
+    if (now_us < w->since_us + START_US)
+        return;
+    w->since_us = now_us;
+    w->claimed = 0;
+}
+
+/* The slots that other tags have. Slots that were claimed just now count, or each tag would claim
+ * the same ones. What has waited for longer may be unable to start, and leaves its slots to
+ * others. But a tag that runs nothing gets one slot of those that are kept for such tags, which is
+ * what the runner starts. */
+static uint32_t others(const struct look_turn *w, const struct look_tag *t, uint32_t slots,
+                       uint32_t running)
+{
+    const uint32_t kept = (uint32_t)handlers_slots_kept((int)slots);
+    const uint32_t claimed = w->claimed - MIN(w->claimed, t->queued);
+    const uint32_t taken = running + w->elsewhere - t->running + claimed;
+
+    return t->queued || t->running || taken + kept < slots ? taken : MAX(slots - 1, taken);
+}
+
 uint32_t look_turn_want(const struct look_turn *w, const struct look_tag *t, uint32_t slots,
                         uint32_t running)
 {
-    const bool ahead = !w->weighted || t->mean_us < SHORT_US || part(w, t) <= w->least;
+    const uint32_t used = running + w->claimed + (uint32_t)handlers_slots_kept((int)slots);
+    const uint32_t waiting = w->waiting - t->waits;
+    const enum look_ahead how = w->elsewhere                         ? LOOK_AHEAD_NONE
+                                : waiting && waiting + used >= slots ? LOOK_AHEAD_TURN
+                                                                     : LOOK_AHEAD_ALL;
 
-    return look_tag_want(t, slots, look_turn_others(w, t, slots, running), ahead && !w->elsewhere);
+    return look_tag_want(t, slots, others(w, t, slots, running), how);
 }
 
 struct look_tag *look_turn_next(struct look_turn *w, struct look_tag *const *tags, size_t count,
@@ -37,10 +64,13 @@ struct look_tag *look_turn_next(struct look_turn *w, struct look_tag *const *tag
 {
     struct look_tag *best = NULL;
 
-    w->least = UINT64_MAX;
-    for (size_t i = 0; i < count && w->weighted; i++)
-        if (tags[i]->queued + tags[i]->running < tags[i]->max_running && due(arg, tags[i]))
-            w->least = MIN(w->least, part(w, tags[i]));
+    if (!*next)
+        w->waiting = 0;
+    for (size_t i = *next; i < count && !*next; i++) {
+        tags[i]->waits =
+            !tags[i]->queued && tags[i]->running < tags[i]->max_running && due(arg, tags[i]);
+        w->waiting += tags[i]->waits;
+    }
     for (size_t i = w->weighted ? 0 : *next; i < count && (!best || w->weighted); i++) {
         struct look_tag *t = tags[(w->first + i) % count];
 
@@ -65,43 +95,14 @@ void look_turn_end(struct look_turn *w, size_t asked)
 
 void look_turn_over(struct look_turn *w, size_t count)
 {
-    look_turn_end(w, w->last && w->last < count ? w->last : 1);
-}
-
-/* Slots that were claimed in this round count, or each tag would claim the same ones. What has
- * waited for longer may be unable to start, and leaves its slots to others, unless weights decide:
- * who comes later would claim them, too. But a tag that runs nothing gets one slot of those that
- * are kept for such tags, which is what the runner starts, whoever waits for one. */
-uint32_t look_turn_others(const struct look_turn *w, const struct look_tag *t, uint32_t slots,
-                          uint32_t running)
-{
-    const uint32_t kept = (uint32_t)handlers_slots_kept((int)slots);
-    running += w->elsewhere;
-    const uint32_t taken =
-        w->weighted ? w->taken - look_tag_taken(t) : running - t->running + w->claimed;
-
-    if (t->queued || t->running || taken + kept < slots)
-        return taken;
-    return MAX(slots - 1, w->weighted ? running + w->firsts : taken);
-}
-
-static void move(struct look_turn *w, struct look_tag *t, uint32_t queued, uint32_t running,
-                 uint32_t elsewhere)
-{
-    w->taken -= look_tag_taken(t);
-    w->firsts -= t->queued && !t->running;
-    w->elsewhere += elsewhere;
-    t->elsewhere += elsewhere;
-    t->queued += queued;
-    t->running += running;
-    w->firsts += t->queued && !t->running;
-    w->taken += look_tag_taken(t);
+    look_turn_end(w, w->last < count ? w->last : 1);
 }
 
 void look_turn_count(struct look_turn *w, struct look_tag *t, int queued, int running)
 {
-    w->claimed -= MIN(w->claimed, (uint32_t)MAX(running, 0));
-    move(w, t, (uint32_t)queued, (uint32_t)running, 0);
+    w->claimed -= MIN(w->claimed, (uint32_t)MAX(-queued, 0));
+    t->queued += (uint32_t)queued;
+    t->running += (uint32_t)running;
 }
 
 static uint64_t at_least(const struct look_elsewhere *e)
@@ -120,15 +121,22 @@ void look_turn_elsewhere(struct look_turn *w, const struct look_elsewhere *e, si
         uint32_t more = (uint32_t)MIN(e[i].tasks, at_least(&e[i]) + processes);
 
         more -= e[i].tag->elsewhere;
-        move(w, e[i].tag, 0, more, more);
+        w->elsewhere += more;
+        e[i].tag->elsewhere += more;
+        e[i].tag->running += more;
     }
 }
 
-void look_turn_took(struct look_turn *w, struct look_tag *t, size_t slots, uint32_t at_once)
+void look_turn_took(struct look_turn *w, struct look_tag *t, size_t claimed, uint32_t slots,
+                    uint32_t running)
 {
-    w->taken -= look_tag_taken(t);
-    t->at_once = at_once;
-    w->taken += look_tag_taken(t);
-    w->claimed += (uint32_t)MIN(slots, at_once);
-    t->had = part(w, t) + slots * SLOT / t->weight;
+    uint32_t starts = look_tag_starts(t, slots, others(w, t, slots, running));
+
+    starts = MIN((uint32_t)claimed, starts - MIN(starts, t->running));
+    w->claimed += starts;
+    if (claimed > starts) { /* the runner has some of its jobs when it is its turn */
+        w->waiting -= t->waits;
+        t->waits = false;
+    }
+    t->had = part(w, t) + starts * (uint64_t)MAX(t->mean_us, TURN_US) / t->weight;
 }

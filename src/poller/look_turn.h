@@ -14,23 +14,24 @@ struct look_turn {
     size_t last;    /* so many of a stage were asked up to the last that was claimed */
     bool weighted;  /* not all weights are the same */
     uint32_t stage; /* each tag is claimed once in it */
-    uint32_t taken; /* slots that jobs of all tags have, or get at once */
-    /* slots of this round's claims, as far as these do not run; to be set to 0 as one begins */
+    /* slots of claims since then whose jobs have not started, as far as the runner has reported */
+    int64_t since_us;
     uint32_t claimed;
     uint32_t elsewhere; /* jobs of all tags that ending dqds of this host run */
-    uint32_t firsts; /* tags that wait for their first slot, and get one of those that are kept */
+    uint32_t waiting;   /* tags that may start something and have claimed nothing for it */
     /* what the last one had had when its turn came: a tag that had less did not want more, and has
      * no claim to make up for that */
     uint64_t had;
-    uint64_t least; /* what that one has had, of those that could use more slots, that had least */
 };
 /* t joins these tags. */
 void look_turn_add(struct look_turn *w, struct look_tag *const *tags, size_t count,
                    const struct look_tag *t);
 
-/* For how many starts it is to be claimed. If weights decide, a tag claims ahead only while no
- * other that waits for slots has had less: each slot that it leaves would go to what it has
- * claimed. */
+void look_turn_begin(struct look_turn *w, int64_t now_us); /* a round */
+
+/* For how many starts it is to be claimed, while so many jobs run. If others wait for slots, it
+ * claims ahead for those only that it gets now: each one that it leaves would go to what it has
+ * claimed, and never to them. */
 uint32_t look_turn_want(const struct look_turn *w, const struct look_tag *t, uint32_t slots,
                         uint32_t running);
 
@@ -43,11 +44,12 @@ struct look_tag *look_turn_next(struct look_turn *w, struct look_tag *const *tag
                                 const void *arg);
 /* A stage is over in which so many were asked. */
 void look_turn_end(struct look_turn *w, size_t asked);
-/* A stage is over in which all were asked: the one behind the last that was claimed is first next
- * time, or another one at least. */
+/* A stage is over in which all were asked: the one behind the last that was claimed, if any was, is
+ * first next time. */
 void look_turn_over(struct look_turn *w, size_t count);
-/* It was claimed for so many of the slots that it may have at once. */
-void look_turn_took(struct look_turn *w, struct look_tag *t, size_t slots, uint32_t at_once);
+/* It was claimed for so many starts. */
+void look_turn_took(struct look_turn *w, struct look_tag *t, size_t claimed, uint32_t slots,
+                    uint32_t running);
 /* What ending dqds of this host still run: they started it in our place, so it counts as if it ran
  * here. Meanwhile nothing is claimed ahead, as the runner would start it. These are all tags that
  * have or had such tasks, in so many processes together: how many a batch needs is not known, and
@@ -58,9 +60,6 @@ struct look_elsewhere {
 };
 void look_turn_elsewhere(struct look_turn *w, const struct look_elsewhere *e, size_t count,
                          uint64_t processes);
-/* The slots that other tags have, of which so many run. */
-uint32_t look_turn_others(const struct look_turn *w, const struct look_tag *t, uint32_t slots,
-                          uint32_t running);
 /* So many of its jobs are queued and run now, more or less. */
 void look_turn_count(struct look_turn *w, struct look_tag *t, int queued, int running);
 

@@ -530,7 +530,7 @@ bool keep_tell(struct table *t, struct jobs *jobs, struct proto_out *out)
 
         if (!k->live && !k->tell.last && !k->told)
             continue;
-        k->told = k->live; /* zeros are told once */
+        k->told = k->live; /* a last report says 0 */
         m.kept.handler = (uint32_t)i;
         for (size_t n = 0; n < jobs->running_count; n++) {
             const struct process *p = jobs->running[n];

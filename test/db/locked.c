@@ -119,14 +119,22 @@ static void retention_waits_once_for_a_locked_table(void **state)
     for (int i = 0; i < 3; i++) {
         const int64_t before = tries("delete") + tries("delete_multi") + tries("insert_select");
         assert_int_equal(upkeep_retention(&u, &err), ERR_LOCKED);
-        assert_int_equal(
-            tries("delete") + tries("delete_multi") + tries("insert_select") - before, 1);
+        assert_int_equal(tries("delete") + tries("delete_multi") + tries("insert_select") - before,
+                         1);
     }
     run(other, "UNLOCK TABLES");
     ok(upkeep_retention(&u, &err));
     assert_int_equal(number(db, "SELECT COUNT(*) FROM dq_task"), 0);
     upkeep_free(&u);
     db_free(other);
+}
+
+/* Schedules that are due. */
+static void begin_two(struct schedules *s, struct context *here, const struct registry *registry)
+{
+    hourly("a", "1 SECOND", "");
+    hourly("b", "1 SECOND", "");
+    schedule_init(s, here, registry);
 }
 
 static void schedules_wait_for_a_locked_table(void **state)
@@ -137,12 +145,10 @@ static void schedules_wait_for_a_locked_table(void **state)
     struct schedules s;
     bool added = false;
     (void)state;
-    hourly("a", "1 SECOND", "");
-    hourly("b", "1 SECOND", "");
     ok(db_now(db, &here.next_slot_at, &err));
     dbclock_sample(&here.clock, when_steady_us(), when_steady_us(), here.next_slot_at * 1000);
     here.next_slot_at -= WHEN_MINUTE;
-    schedule_init(&s, &here, &registry);
+    begin_two(&s, &here, &registry);
     schedule_heard(&s);
     run(other, "LOCK TABLES dq_slot READ");
     const int64_t from_us = when_steady_us();
@@ -166,9 +172,7 @@ static void a_locked_schedule_keeps_no_other_waiting(void **state)
     struct schedules s;
     bool added = false;
     (void)state;
-    hourly("a", "1 SECOND", "");
-    hourly("b", "1 SECOND", "");
-    schedule_init(&s, &here, &registry);
+    begin_two(&s, &here, &registry);
     run(other, "START TRANSACTION");
     run(other, "UPDATE dq_schedule SET version = version + 1 WHERE name = 'a'");
     ok(schedule_run(&s, &added, &err));

@@ -29,7 +29,8 @@ struct fleet {
     size_t row_count;
     struct fleet_table *tables;
     size_t table_count;
-    struct why_running *under; /* what runs, if tags have a limit of another name */
+    /* what runs, if tags have a limit of another name, and the account may read dq_task */
+    struct why_running *under;
     size_t under_count;
 };
 
