@@ -54,6 +54,9 @@ END
     printf 'tag\nx\n\ny\n' | try dq add --from -
     [ "$(sql 'SELECT tag FROM dq_task ORDER BY id' | paste -sd,)" = x,y ]
     sandbox_clear
+    printf 'body\t1m\n' | try dq add --from - # no heading: 1m is no column
+    [ "$(sql 'SELECT tag, delay_time FROM dq_task' | tr '\t' ' ')" = 'body 60000' ]
+    sandbox_clear
     printf 'tag\tbody\tin\tbody\nx\ty\t1m\tz\n' >x.tsv
     file=x.tsv refused 1 'heading: "body" appears twice'
     printf 'x\t\t\ta\\\rb\n' >x.tsv

@@ -1,6 +1,7 @@
 /* Operators' changes: cancel, retry, reschedule, delete, against whatever else happens. */
 #include "harness.h"
 #include "store/db/db_connect.h"
+#include "store/work/delete_store.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
@@ -194,6 +195,19 @@ static void retry_meets_a_live_key(void **state)
     assert_int_equal(number(db, "SELECT version FROM dq_task WHERE id = %" PRIu64, live), 0);
 }
 
+static void a_task_that_was_gone_is_not_deleted(void **state)
+{
+    struct delete_store_done deleted;
+    (void)state;
+    uint64_t id = add("t", NULL, 0);
+    const struct claim_ref refs[] = {{id, 0}, {id + 1, 0}};
+    run(db, "UPDATE dq_task SET status = 1, live = NULL");
+    ok(delete_store_refs(db, refs, 2, &(struct delete_store_how){.tries = 1}, &deleted, &faults,
+                         &err));
+    assert_int_equal(deleted.deleted, 1);
+    assert_false(deleted.lost);
+}
+
 static void reschedule_moves_each_task_once(void **state)
 {
     (void)state;
@@ -342,6 +356,7 @@ int main(void)
         cmocka_unit_test_setup(a_change_that_is_lost_with_the_server_is_not_known, harness_setup),
         cmocka_unit_test_setup(retry_begins_a_new_ladder, harness_setup),
         cmocka_unit_test_setup(retry_meets_a_live_key, harness_setup),
+        cmocka_unit_test_setup(a_task_that_was_gone_is_not_deleted, harness_setup),
         cmocka_unit_test_setup(reschedule_moves_each_task_once, harness_setup),
         cmocka_unit_test_setup(delete_goes_in_steps_and_spares_the_live, harness_setup),
         cmocka_unit_test_setup(a_change_that_is_stopped_leaves_whole_steps, harness_setup),

@@ -1,4 +1,8 @@
 /* What pollers look at: the next time of each tag, new rows, and from where on. */
+#define claim claim_step
+#include "poller/claim.c"
+#undef claim
+
 #include "harness.h"
 
 #include <inttypes.h>
@@ -120,6 +124,23 @@ static void floor_within_an_instant(void **state)
     task_array_done(&won);
 }
 
+static void a_look_at_one_tag_is_not_forgotten(void **state)
+{
+    static char name[] = "t";
+    struct context ctx = {.db = db};
+    struct look look = {.clock = &ctx.clock};
+    struct claims claims = {.ctx = &ctx, .look = &look};
+    struct tag_state tag = {.name = name, .look = {.next_at = TASK_TIME_NONE, .ask = true}};
+    (void)state;
+    add("t", NULL, 60000);
+    ok(look_at_tag(&claims, &tag, &err));
+    assert_true(tag.look.next_at != TASK_TIME_NONE);
+    assert_false(tag.look.ask);
+    run(db, "DELETE FROM dq_task");
+    ok(look_at_tag(&claims, &tag, &err));
+    assert_true(tag.look.next_at == TASK_TIME_NONE);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -128,6 +149,7 @@ int main(void)
         cmocka_unit_test_setup(peek_is_given_up_in_time, harness_setup),
         cmocka_unit_test_setup(floor_spares_what_is_older, harness_setup),
         cmocka_unit_test_setup(floor_within_an_instant, harness_setup),
+        cmocka_unit_test_setup(a_look_at_one_tag_is_not_forgotten, harness_setup),
     };
     return cmocka_run_group_tests(tests, harness_group, harness_group_end);
 }
