@@ -122,6 +122,13 @@ static void one_that_is_ready_before_its_start_is_over_is_idle_then(void **state
     assert_true(p->until_at <= when_steady() + handler.recycle.idle_ms);
 }
 
+static void what_the_first_start_has_prepared_is_used_by_others(void **state)
+{
+    (void)state;
+    plan.setup = mem_zero(1, sizeof *plan.setup);
+    assert_ptr_equal(starting()->launch.setup, plan.setup);
+}
+
 static void a_start_that_hangs_keeps_no_other_process_from_a_job(void **state)
 {
     struct process *p = starting(), *other = idle(getsid(0));
@@ -189,6 +196,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(a_failed_start_leaves_no_trace, begin, end_all),
         cmocka_unit_test_setup_teardown(one_that_is_ready_before_its_start_is_over_is_idle_then,
                                         begin, end_all),
+        cmocka_unit_test_setup_teardown(what_the_first_start_has_prepared_is_used_by_others, begin,
+                                        end_all),
         cmocka_unit_test_setup_teardown(a_start_that_hangs_keeps_no_other_process_from_a_job, begin,
                                         end_all),
         cmocka_unit_test_setup_teardown(a_report_costs_one_look_and_ends_with_zeros, begin,
