@@ -7,9 +7,14 @@
 #include "store/db/db_session.h"
 
 #include <inttypes.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/param.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -33,6 +38,21 @@ static const char *const spoilt[] = {
     "USE information_schema",
     "SELECT 1",
 };
+
+static unsigned tcp[TCP_USER_TIMEOUT + 1], keepalive; /* the values set */
+
+/* Stands before the C library's. */
+int setsockopt(int fd, int level, int name, const void *value, socklen_t size)
+{
+    unsigned number = 0;
+
+    memcpy(&number, value, MIN(size, sizeof number));
+    if (level == IPPROTO_TCP && name <= TCP_USER_TIMEOUT)
+        tcp[name] = number;
+    if (level == SOL_SOCKET && name == SO_KEEPALIVE)
+        keepalive = number;
+    return (int)syscall(SYS_setsockopt, fd, level, name, value, size);
+}
 
 static void expect_session(struct db *d)
 {
@@ -372,6 +392,20 @@ static void a_statement_in_a_trigger_is_waited_for(void **state)
     as_root("REVOKE PROCESS ON *.* FROM '%s'@'localhost'", harness_conf->user);
 }
 
+/* The kernel's own values are hours, and a minute between two questions. */
+static void a_silent_host_is_asked_in_time(void **state)
+{
+    const unsigned most_ms = (unsigned)harness_conf->unacknowledged_ms;
+    (void)state;
+    memset(tcp, 0, sizeof tcp);
+    keepalive = 0;
+    db_free(harness_db());
+    assert_int_equal(keepalive, 1);
+    assert_int_equal(tcp[TCP_USER_TIMEOUT], most_ms);
+    assert_in_range(tcp[TCP_KEEPIDLE], 1, MAX(1, most_ms / 2000));
+    assert_in_range(tcp[TCP_KEEPINTVL], 1, MAX(1, most_ms / 2000));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -386,6 +420,7 @@ int main(void)
         cmocka_unit_test_setup(the_rest_of_a_transaction_does_not_run_on_a_new_connection,
                                harness_setup),
         cmocka_unit_test(a_lost_server_is_asked_less_and_less_often_and_not_for_ever),
+        cmocka_unit_test_setup(a_silent_host_is_asked_in_time, harness_setup),
         cmocka_unit_test_setup(a_look_up_waits_for_the_cluster, harness_setup),
         cmocka_unit_test_setup(a_statement_in_a_trigger_is_waited_for, harness_setup),
     };
