@@ -50,7 +50,7 @@ assert 2990 / 3665 <= k["done_per_s"] <= 2990 / 3595, k'
     [[ ${lines[1]} =~ ^\(all\)\ +0\ +1\ +1\ +0 ]]
     [[ $output =~ what\ began\ and\ ended\ in\ the\ last\ 1h ]]
     [[ $output =~ known\ +3000\ +[0-9]+ms\ +[0-9]+ms\ +[0-9]+ms\ +4s\ +[0-9]+ms\ +[0-9]+ms\ +2990\ +4\ +6\ +0\ +0\.8 ]]
-    [[ $output == *█* ]]
+    [[ $output == *█* && ${lines[-1]} == *'no dqd is alive' ]]
     sandbox_clear
     [[ $(dq stats -o ndjson) =~ ^\{\"tag\":null,\"pending\":0.*\"late_p50\":null ]]
 }

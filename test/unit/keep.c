@@ -129,6 +129,19 @@ static void what_the_first_start_has_prepared_is_used_by_others(void **state)
     assert_ptr_equal(starting()->launch.setup, plan.setup);
 }
 
+static void a_note_is_used_again(void **state)
+{
+    static volatile pid_t notes[NOTES_MAX + NOTES_KEPT];
+
+    (void)state;
+    assert_ptr_equal(keep_note(notes), &notes[NOTES_MAX]);
+    for (size_t i = NOTES_MAX; i < NOTES_MAX + NOTES_KEPT; i++)
+        notes[i] = 4711;
+    assert_null(keep_note(notes));
+    notes[NOTES_MAX + 1] = NOTES_CLEARED;
+    assert_ptr_equal(keep_note(notes), &notes[NOTES_MAX + 1]);
+}
+
 static void a_start_that_hangs_keeps_no_other_process_from_a_job(void **state)
 {
     struct process *p = starting(), *other = idle(getsid(0));
@@ -198,6 +211,7 @@ int main(void)
                                         begin, end_all),
         cmocka_unit_test_setup_teardown(what_the_first_start_has_prepared_is_used_by_others, begin,
                                         end_all),
+        cmocka_unit_test(a_note_is_used_again),
         cmocka_unit_test_setup_teardown(a_start_that_hangs_keeps_no_other_process_from_a_job, begin,
                                         end_all),
         cmocka_unit_test_setup_teardown(a_report_costs_one_look_and_ends_with_zeros, begin,
