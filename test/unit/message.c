@@ -5,6 +5,7 @@
 #include "runner/message.h"
 
 #include "base/mem.h"
+#include "runner/input.h"
 
 #include <stdarg.h>
 #include <stddef.h>
@@ -16,7 +17,9 @@
 #include <limits.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/param.h>
 #include <sys/socket.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 struct pair {
@@ -445,11 +448,33 @@ static void descriptor_of_a_refused_message_is_closed(void **state)
     assert_int_equal(open_files(), files);
 }
 
+/* Stands before the C library's: a kernel that writes a piece at a time. */
+ssize_t pwrite(int fd, const void *p, size_t n, off_t at)
+{
+    return syscall(SYS_pwrite64, fd, p, MIN(n, 1000), at);
+}
+
+static void a_long_input_is_written_in_pieces(void **state)
+{
+    static char text[9000], back[sizeof text];
+    const size_t size = 3500;
+
+    (void)state;
+    for (size_t i = 0; i < sizeof text; i++)
+        text[i] = (char)(i % 251);
+    int fd = input_memory("test", text, size);
+    assert_true(fd >= 0);
+    assert_int_equal(read(fd, back, sizeof back), size);
+    assert_memory_equal(text, back, size);
+    close(fd);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(job_arrives),
         cmocka_unit_test(result_arrives),
+        cmocka_unit_test(a_long_input_is_written_in_pieces),
         cmocka_unit_test(small_messages_arrive_in_order),
         cmocka_unit_test(largest_messages_fit),
         cmocka_unit_test(descriptors_go_with_their_messages),
