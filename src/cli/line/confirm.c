@@ -36,7 +36,7 @@ char confirm_key(const char *prompt)
 {
     struct pollfd in = {.fd = STDIN_FILENO, .events = POLLIN};
     struct termios before, raw;
-    char keys[16] = ""; /* a key may be several bytes */
+    char keys[16]; /* a key may be several bytes */
 
     if (tcgetattr(STDIN_FILENO, &before) != 0)
         return '\0';
@@ -47,10 +47,9 @@ char confirm_key(const char *prompt)
     fputs(prompt, stderr);
     while (!interrupt_asked() && poll(&in, 1, KEY_WAIT_MS) <= 0)
         ;
-    if (interrupt_asked() || read(STDIN_FILENO, keys, sizeof keys) <= 0)
-        keys[0] = '\0';
+    const ssize_t n = interrupt_asked() ? 0 : read(STDIN_FILENO, keys, sizeof keys);
     tcsetattr(STDIN_FILENO, TCSAFLUSH, &before);
-    return keys[0];
+    return n > 0 ? keys[0] : '\0';
 }
 
 static bool ask(struct buf *question)
