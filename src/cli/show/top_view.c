@@ -1,6 +1,6 @@
 /*
- * top_view.c - see top_view.h. Invariant: a line never has more columns than asked for, however
- * narrow the terminal is and whatever the names of tags contain.
+ * top_view.c - see top_view.h. Invariant: nothing in a line acts on a terminal, whatever the
+ * names of tags contain.
  */
 #include "cli/show/top_view.h"
 
@@ -74,57 +74,34 @@ void top_view_sort(struct top_data *d, enum top_sort by)
 
 /* ---- lines */
 
-/* At most `width` columns of a text that has nothing unsafe; returns how many. */
-static unsigned put_cut(struct buf *b, const char *p, size_t len, unsigned width)
+static void put_fill(struct buf *b, size_t columns)
 {
-    unsigned used = 0;
-    uint32_t c;
-    size_t n;
-
-    while ((n = text_utf8_next(p, len, &c)) > 0 && used + (unsigned)text_char_width(c) <= width) {
-        buf_add(b, p, n);
-        used += (unsigned)text_char_width(c);
-        p += n;
-        len -= n;
-    }
-    return used;
+    buf_printf(b, "%*s", (int)columns, "");
 }
 
-static void put_fill(struct buf *b, unsigned columns)
-{
-    while (columns--)
-        buf_chr(b, ' ');
-}
-
-/* A text of unknown origin, filled up to the width. */
+/* A text of unknown origin, cut at the width or filled up to it. */
 static void put_cell(struct buf *b, const char *s, unsigned width)
 {
-    BUF_LOCAL struct buf safe = BUF_INIT;
+    size_t begin = b->len;
 
-    text_escape(&safe, s, strlen(s), width);
-    put_fill(b, width - put_cut(b, safe.data ? safe.data : "", safe.len, width));
-}
-
-static void put_line(struct buf *b, struct buf *line, unsigned width)
-{
-    put_cut(b, line->data ? line->data : "", line->len, width);
-    buf_done(line);
+    buf_reserve(b, width);
+    text_escape(b, s, strlen(s), width);
+    put_fill(b, width - text_width(b->data + begin, b->len - begin));
 }
 
 void top_view_title(struct buf *b, const char *left, const char *right, unsigned width)
 {
-    struct buf l = BUF_INIT;
     BUF_LOCAL struct buf r = BUF_INIT;
+    size_t begin = b->len;
 
-    text_escape(&l, left, strlen(left), 0);
+    buf_reserve(b, width);
+    text_escape(b, left, strlen(left), 0);
     text_escape(&r, right, strlen(right), 0);
-    unsigned of_l = (unsigned)text_width(l.data ? l.data : "", l.len),
-             of_r = (unsigned)text_width(r.data ? r.data : "", r.len);
-    if (of_l + 2 + of_r <= width) {
-        put_fill(&l, width - of_l - of_r);
-        buf_add(&l, r.data ? r.data : "", r.len);
+    size_t used = text_width(b->data + begin, b->len - begin) + text_width(r.data, r.len);
+    if (used + 2 <= width) {
+        put_fill(b, width - used);
+        buf_add(b, r.data, r.len);
     }
-    put_line(b, &l, width);
 }
 
 static void put_rate(char out[16], double a_second)
@@ -132,29 +109,27 @@ static void put_rate(char out[16], double a_second)
     snprintf(out, 16, a_second > 0 && a_second < 9.95 ? "%.1f" : "%.0f", a_second);
 }
 
-void top_view_summary(struct buf *b, const struct top_data *d, unsigned width)
+void top_view_summary(struct buf *b, const struct top_data *d)
 {
-    struct buf line = BUF_INIT;
     char done[16], failed[16];
 
     put_rate(done, d->done);
     put_rate(failed, d->failed);
-    buf_printf(&line, "dqd %zu of %zu alive", d->alive, d->dqds);
+    buf_printf(b, "dqd %zu of %zu alive", d->alive, d->dqds);
     if (d->quiet)
-        buf_printf(&line, ", %zu quiet", d->quiet);
-    buf_printf(&line, "   handlers %" PRIu64 " of %" PRIu64, d->running, d->slots);
+        buf_printf(b, ", %zu quiet", d->quiet);
+    buf_printf(b, "   handlers %" PRIu64 " of %" PRIu64, d->running, d->slots);
     if (d->kept)
-        buf_printf(&line, "   kept %u, %u idle", d->kept, d->kept_idle);
-    buf_printf(&line, "   failed %s%" PRIu64 "   done/s %s ", d->failed_sampled ? "~" : "",
+        buf_printf(b, "   kept %u, %u idle", d->kept, d->kept_idle);
+    buf_printf(b, "   failed %s%" PRIu64 "   done/s %s ", d->failed_sampled ? "~" : "",
                d->failed_tasks, done);
-    spark_line(&line, d->done_steps, TOP_VIEW_STEPS);
-    buf_printf(&line, "   failed/s %s ", failed);
-    spark_line(&line, d->failed_steps, TOP_VIEW_STEPS);
+    spark_line(b, d->done_steps, TOP_VIEW_STEPS);
+    buf_printf(b, "   failed/s %s ", failed);
+    spark_line(b, d->failed_steps, TOP_VIEW_STEPS);
     if (d->next) {
-        buf_str(&line, "   next ");
-        text_escape(&line, d->next, strlen(d->next), 0);
+        buf_str(b, "   next ");
+        text_escape(b, d->next, strlen(d->next), 0);
     }
-    put_line(b, &line, width);
 }
 
 void top_view_keys(struct buf *b, unsigned width)
@@ -162,13 +137,12 @@ void top_view_keys(struct buf *b, unsigned width)
     static const char *const keys[] = {"w why",   "e errors", "enter list", "p pause", "c cancel",
                                        "t retry", "r resume", "s sort",     "/ filter"};
     static const char quit[] = "q quit";
-    struct buf line = BUF_INIT;
+    const size_t begin = b->len;
 
     for (size_t i = 0; i < sizeof keys / sizeof keys[0]; i++)
-        if (line.len + strlen(keys[i]) + 2 + strlen(quit) <= width)
-            buf_printf(&line, "%s  ", keys[i]);
-    buf_str(&line, quit);
-    put_line(b, &line, width);
+        if (b->len - begin + strlen(keys[i]) + 2 + strlen(quit) <= width)
+            buf_printf(b, "%s  ", keys[i]);
+    buf_str(b, quit);
 }
 
 static unsigned numbers_width(unsigned width)
@@ -198,14 +172,11 @@ static unsigned tag_width(const struct top_data *d, unsigned width)
 
 void top_view_heading(struct buf *b, const struct top_data *d, unsigned width)
 {
-    struct buf line = BUF_INIT;
-
-    put_cell(&line, "TAG", tag_width(d, width));
-    buf_printf(&line, " %4s %8s %7s %6s %6s", "RUN", "DUE", "LATE", "DONE/S", "FAIL/S");
+    put_cell(b, "TAG", tag_width(d, width));
+    buf_printf(b, " %4s %8s %7s %6s %6s", "RUN", "DUE", "LATE", "DONE/S", "FAIL/S");
     if (width >= TOOK_FROM)
-        buf_printf(&line, " %7s %7s", "TOOK50", "TOOK95");
-    buf_str(&line, "  WHY");
-    put_line(b, &line, width);
+        buf_printf(b, " %7s %7s", "TOOK50", "TOOK95");
+    buf_str(b, "  WHY");
 }
 
 /* Long ones in whole seconds; "-" for -1. */
@@ -218,19 +189,17 @@ static const char *put_time(char text[WHEN_TEXT_SIZE], int64_t ms)
 
 void top_view_tag(struct buf *b, const struct top_data *d, const struct top_tag *t, unsigned width)
 {
-    struct buf line = BUF_INIT;
     char done[16], failed[16], due[32], late[WHEN_TEXT_SIZE], p50[WHEN_TEXT_SIZE],
         p95[WHEN_TEXT_SIZE];
 
     put_rate(done, t->done);
     put_rate(failed, t->failed);
     snprintf(due, sizeof due, "%s%" PRIu64, t->due_sampled ? "~" : "", t->due);
-    put_cell(&line, t->name, tag_width(d, width));
-    buf_printf(&line, " %4" PRIu64 " %8s %7s %6s %6s", t->running, due, put_time(late, t->late_ms),
+    put_cell(b, t->name, tag_width(d, width));
+    buf_printf(b, " %4" PRIu64 " %8s %7s %6s %6s", t->running, due, put_time(late, t->late_ms),
                done, failed);
     if (width >= TOOK_FROM)
-        buf_printf(&line, " %7s %7s", put_time(p50, t->took_p50_ms), put_time(p95, t->took_p95_ms));
-    buf_str(&line, "  ");
-    text_escape(&line, t->why, strlen(t->why), 0);
-    put_line(b, &line, width);
+        buf_printf(b, " %7s %7s", put_time(p50, t->took_p50_ms), put_time(p95, t->took_p95_ms));
+    buf_str(b, "  ");
+    text_escape(b, t->why, strlen(t->why), 0);
 }

@@ -51,10 +51,11 @@ void top_view_free(struct top_data *d); /* the tags; d is empty afterwards */
 /* The largest first, names from A to Z; paused tags below the others. */
 void top_view_sort(struct top_data *d, enum top_sort by);
 
-/* Each appends one line without newline, at most `width` columns, in which nothing acts on a
- * terminal. top_view_title: `left`, and `right` at the right end if there is room. */
+/* Each appends one line without newline, in which nothing acts on a terminal, meant for `width`
+ * columns; redraw_page cuts what is wider. top_view_title: `left`, and `right` at the right end if
+ * there is room. */
 void top_view_title(struct buf *b, const char *left, const char *right, unsigned width);
-void top_view_summary(struct buf *b, const struct top_data *d, unsigned width);
+void top_view_summary(struct buf *b, const struct top_data *d);
 /* The keys, those that matter most first, as many as there is room for. */
 void top_view_keys(struct buf *b, unsigned width);
 void top_view_heading(struct buf *b, const struct top_data *d, unsigned width);

@@ -100,7 +100,7 @@ static void draw(struct top *t, const char *question)
     page.room = height - 1;
     put_title(t, &b, width);
     put(&page, t->trouble.code ? CHOSEN : "", &b);
-    top_view_summary(&b, &t->data, width);
+    top_view_summary(&b, &t->data);
     put(&page, "", &b);
     top_view_heading(&b, &t->data, width);
     put(&page, BOLD, &b);
