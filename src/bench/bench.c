@@ -33,20 +33,25 @@ static const struct {
 };
 #define STEP_COUNT (sizeof steps / sizeof steps[0])
 
-static int run_steps(struct rig *rig, int64_t total_ms, struct err *err)
+static int run_steps(struct rig *rig, int64_t total_ms,
+                     void (*phase)(void *arg, const char *what, double fraction), void *arg,
+                     struct err *err)
 {
-    int rc = 0;
+    int rc = 0, done = 0;
 
     for (size_t i = 0; rc == 0 && i < STEP_COUNT && !interrupt_asked(); i++) {
+        phase(arg, steps[i].what, done / 100.0);
         rc = steps[i].measure(rig, total_ms * steps[i].percent / 100, &rig->figures[steps[i].id],
                               err);
         if (rc < 0)
             err_prefix(err, "%s", steps[i].what);
+        done += steps[i].percent;
     }
     return interrupt_asked() ? err_set(err, ERR_TRANSIENT, "interrupted") : rc;
 }
 
 int bench_measure(const struct conf *conf, const struct scratch_db *scratch, int64_t total_ms,
+                  void (*phase)(void *arg, const char *what, double fraction), void *arg,
                   struct judge_rows *ret, struct err *err)
 {
     LOCAL_BY(rig_done) struct rig rig = {0};
@@ -56,7 +61,7 @@ int bench_measure(const struct conf *conf, const struct scratch_db *scratch, int
     if (rc == 0)
         rc = scratch_store_server(scratch->db, conf->mysql.database, &facts.server, err);
     if (rc == 0)
-        rc = run_steps(&rig, total_ms, err);
+        rc = run_steps(&rig, total_ms, phase, arg, err);
     facts.cores = rig.cores;
     if (rc == 0)
         *ret = judge(&facts);

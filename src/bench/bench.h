@@ -8,9 +8,11 @@
 #include "bench/scratch_db.h"
 #include "conf/conf.h"
 
-/* Measures for about total_ms in a scratch database that was made. ERR_TRANSIENT after an
- * interrupt that is caught. ret->items is heap memory. */
+/* Measures for about total_ms in a scratch database that was made. phase(arg, what, fraction) is
+ * called before each step, with the share of the time that has passed. ERR_TRANSIENT if
+ * stop_asked(). ret->items is heap memory. */
 int bench_measure(const struct conf *conf, const struct scratch_db *scratch, int64_t total_ms,
+                  void (*phase)(void *arg, const char *what, double fraction), void *arg,
                   struct judge_rows *ret, struct err *err) __attribute__((warn_unused_result));
 
 #endif

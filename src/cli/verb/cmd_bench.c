@@ -4,6 +4,7 @@
  */
 #include "bench/bench.h"
 #include "cli/line/verbs.h"
+#include "cli/show/progress.h"
 #include "store/schema/scratch_store.h"
 
 #include "base/interrupt.h"
@@ -155,6 +156,7 @@ static int leftovers(struct cmd_context *c, struct scratch_db *s, bool drop, str
 static int measure(struct cmd_context *c, struct scratch_db *s, const struct bench_values *v,
                    struct err *err)
 {
+    struct progress progress;
     struct judge_rows rows = {NULL, 0};
     int64_t total_ms = v->for_ms > 0 ? v->for_ms : DEFAULT_MINUTES * WHEN_MINUTE;
     char text[WHEN_TEXT_SIZE];
@@ -162,7 +164,9 @@ static int measure(struct cmd_context *c, struct scratch_db *s, const struct ben
     cmd_note(c, "measuring for about %s in the database %s, which is %s afterwards",
              when_format_rough(text, total_ms), s->conf.database,
              v->database ? "emptied" : "dropped");
-    int rc = bench_measure(c->conf, s, total_ms, &rows, err);
+    progress_init(&progress, c->quiet, "");
+    int rc = bench_measure(c->conf, s, total_ms, progress_phase, &progress, &rows, err);
+    progress_clear(&progress);
     if (rc == 0)
         rc = put(c, &rows, db_server(s->db), err);
     free(rows.items);

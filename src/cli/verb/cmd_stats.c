@@ -12,6 +12,7 @@
 #include "cli/judge/top_load.h"
 #include "cli/line/confirm.h"
 #include "cli/line/verbs.h"
+#include "cli/show/progress.h"
 #include "cli/show/spark.h"
 #include "cli/show/tag_columns.h"
 
@@ -309,15 +310,20 @@ static int run(struct cmd_context *c, const void *values, struct err *err)
 {
     const struct stats_values *v = values;
     LOCAL_BY(fleet_done) struct fleet fleet = {0};
-    struct stats_ask ask = {.fleet = &fleet, .tag_glob = v->tag, .how = {.exact = v->exact}};
+    struct stats_ask ask = {.fleet = &fleet, .tag_glob = v->tag};
     struct err denied;
+    struct progress progress;
     LOCAL_BY(stats_done) struct stats s = {0};
     int rc = check(c, v, &ask, err);
 
     if (rc < 0)
         return rc;
+    progress_init(&progress, c->quiet || !v->exact, "");
+    ask.how =
+        (struct tag_count_how){.exact = v->exact, .progress = progress_counting, .arg = &progress};
     int known = fleet_load(c->db, &fleet, &denied);
     rc = stats_read(c->db, &ask, &s, err);
+    progress_clear(&progress);
     if (rc < 0)
         return rc;
     c->style.cell.now_at = s.now_at;

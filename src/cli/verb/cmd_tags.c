@@ -4,6 +4,7 @@
 #include "cli/judge/fleet.h"
 #include "cli/line/none.h"
 #include "cli/line/verbs.h"
+#include "cli/show/progress.h"
 #include "cli/show/tag_columns.h"
 #include "store/ask/tag_store.h"
 
@@ -84,10 +85,15 @@ static int answer(struct cmd_context *c, const struct tags_values *v, struct err
     LOCAL_BY(fleet_done) struct fleet fleet = {0};
     struct err denied = {0};
     size_t count;
+    struct progress progress;
 
+    progress_init(&progress, c->quiet || !v->exact, "");
     int known = fleet_load(c->db, &fleet, &denied);
-    int rc = fleet_list_tags(&fleet, c->db, v->tag, &(struct tag_count_how){.exact = v->exact},
-                             &tags, &count, &c->style.cell.now_at, err);
+    int rc = fleet_list_tags(
+        &fleet, c->db, v->tag,
+        &(struct tag_count_how){.exact = v->exact, .progress = progress_counting, .arg = &progress},
+        &tags, &count, &c->style.cell.now_at, err);
+    progress_clear(&progress);
     if (rc < 0)
         return rc;
     rc = out_all(&c->style,

@@ -233,10 +233,12 @@ static size_t group(const struct counting *w, size_t from, uint64_t most, uint64
 /* Counts whole parts while there is time. *ret: how many of them. */
 static int count_whole(struct counting *w, size_t *ret, struct err *err)
 {
-    uint64_t done = 0, entries;
+    uint64_t done = 0, all = 0, entries;
     size_t from = 0, n = 0;
     int rc = 0;
 
+    for (size_t i = 0; i < w->count; i++)
+        all += w->order[i]->tasks;
     while (rc == 0 && from < w->count) {
         uint64_t left = w->how->exact ? UINT64_MAX : entries_in(w, left_ms(w)),
                  most = MIN(entries_in(w, STATEMENT_MS), left);
@@ -248,6 +250,8 @@ static int count_whole(struct counting *w, size_t *ret, struct err *err)
         rc = count_some(w, from, n, err);
         from += n;
         done += entries;
+        if (rc == 0 && w->how->progress)
+            w->how->progress(all ? (double)done / (double)all : 1, w->how->arg);
     }
     if (rc == ERR_TRANSIENT && !w->how->exact) { /* it took too long */
         from -= n;

@@ -27,6 +27,9 @@ struct tag_count_how {
     int64_t most_ms;
     /* TASK_BIT of states whose tasks are not counted, except for those that are due */
     unsigned skip;
+    /* how much of the counting is done, 0 to 1; NULL: not reported */
+    void (*progress)(double fraction, void *arg);
+    void *arg;
 };
 
 /* Counts each part, the smallest first, while there is time. The others are estimated from what the
