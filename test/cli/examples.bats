@@ -530,7 +530,7 @@ PYTHON
          (124700, 'slow.export', '', UTC_TIMESTAMP(3) + INTERVAL 1 DAY, UTC_TIMESTAMP(3))"
     while IFS= read -r line; do
         case $line in # a screen; until interrupted; load; into a shell or /etc: tested elsewhere
-        'dq top'* | 'dq events -f' | 'dq bench'* | 'dq completion '*' | '*) continue ;;
+        'dq top'* | 'dq list '*' --watch '* | 'dq events -f' | 'dq bench'* | 'dq completion '*' | '*) continue ;;
         esac
         rc=0
         bash -o pipefail -c "$line" >said 2>&1 </dev/null || rc=$?

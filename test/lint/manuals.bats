@@ -137,7 +137,7 @@ says() { tr -s ' \n' ' ' <"$doc/$1" | grep -qF -- "$2" || echo "doc/$1 lacks: $2
         helps events "default: $(constant DEFAULT_WINDOW_HOURS cli/verb/cmd_events.c)h, with -f: now"
         helps forecast "default: $(constant DEFAULT_HOURS cli/verb/cmd_forecast.c)h"
         helps stats "default: $(constant DEFAULT_PERIOD_HOURS cli/verb/cmd_stats.c)h"
-        helps top "minimum: $(constant EVERY_S cli/verb/cmd_top.c)s"
+        helps top "minimum: $(constant LIVE_LEAST_S cli/line/live.h)s"
         helps wait "exit status $(constant EXIT_TIMEOUT cli/verb/cmd_wait.c)"
         helps list "default: $(constant TERMINAL_LIMIT cli/verb/cmd_list.c) on a terminal"
         most=$(with_commas "$(constant SEARCH_MOST cli/verb/cmd_list.c)")

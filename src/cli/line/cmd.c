@@ -279,12 +279,17 @@ int cmd_ids(const struct cmd_context *c, bool sorted, uint64_t **ret, size_t *re
 
 /* ---- messages ---- */
 
+static void put_line(struct buf *b, const char *prefix, const char *text, size_t len)
+{
+    buf_str(b, prefix);
+    text_escape(b, text, len, 0);
+    buf_chr(b, '\n');
+}
+
 static void say_line(const char *prefix, const char *text, size_t len)
 {
     BUF_LOCAL struct buf line = BUF_INIT;
-    buf_str(&line, prefix);
-    text_escape(&line, text, len, 0);
-    buf_chr(&line, '\n');
+    put_line(&line, prefix, text, len);
     out_sync(); /* the line comes after what was printed before */
     fwrite(line.data, 1, line.len, stderr);
 }
@@ -299,11 +304,18 @@ say(const char *prefix, const char *fmt, va_list ap)
 
 void cmd_note(const struct cmd_context *c, const char *fmt, ...)
 {
+    struct buf text = BUF_INIT;
     va_list ap;
     if (c->quiet)
         return;
     va_start(ap, fmt);
-    say("", fmt, ap);
+    if (c->notes) {
+        buf_vprintf(&text, fmt, ap);
+        put_line(c->notes, "", text.data ? text.data : "", text.len);
+        buf_done(&text);
+    } else {
+        say("", fmt, ap);
+    }
     va_end(ap);
 }
 

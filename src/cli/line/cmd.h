@@ -107,7 +107,8 @@ struct cmd_context {
     struct conf *conf;
     struct db *db;
     struct out_style style;
-    int64_t now_at; /* by cmd_now; TASK_TIME_NONE: not yet asked */
+    int64_t now_at;    /* by cmd_now; TASK_TIME_NONE: not yet asked */
+    struct buf *notes; /* where notes are appended; NULL: they go to stderr */
     /* result */
     int exit_status; /* when run returned 0 */
 };

@@ -432,9 +432,19 @@ int out_record(const struct out_style *style, const struct column *table, size_t
 /* ---- stdout ---- */
 
 static int write_errno; /* of the first write that failed */
+static struct buf *captured;
+
+void out_capture(struct buf *to)
+{
+    captured = to;
+}
 
 void out_write(const struct buf *b)
 {
+    if (captured) {
+        buf_add(captured, b->data ? b->data : "", b->len);
+        return;
+    }
     if (b->len > 0 && fwrite(b->data, 1, b->len, stdout) != b->len && write_errno == 0)
         write_errno = errno;
 }

@@ -98,6 +98,8 @@ void out_put_members(struct buf *b, const struct cell_style *style, const struct
 void out_write(const struct buf *b);
 void out_take(struct buf *b); /* and frees it */
 void out_printf(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
+/* From now on, what would be written to stdout is appended to a buffer; NULL: no longer. */
+void out_capture(struct buf *to);
 void out_sync(void);   /* hands stdout what was written; a failure is out_flush's to report */
 bool out_failed(void); /* stdout took no more: stop producing */
 /* Flushes stdout. A reader that went away ends the process by SIGPIPE, as for any other tool;

@@ -24,10 +24,11 @@
 #define KEY_MS 100 /* that a key is waited for */
 
 static struct termios before;
-static bool has_keys;               /* stdin is a terminal, whose settings are in `before` */
-static volatile sig_atomic_t blank; /* what was drawn is not there any more */
-static struct buf shown;            /* drawn last */
-static char typed[32];              /* and not taken yet */
+static bool has_keys;                 /* stdin is a terminal, whose settings are in `before` */
+static volatile sig_atomic_t resized; /* or brought back to the foreground */
+static volatile sig_atomic_t blank;   /* what was drawn is not there any more */
+static struct buf shown;              /* drawn last */
+static char typed[32];                /* and not taken yet */
 static size_t typed_count;
 
 /* The terminal may be gone: there is nothing to do about it. */
@@ -76,12 +77,13 @@ static void stop(int signal_number __attribute__((unused)))
     leave();
     raise(SIGSTOP);
     enter();
+    resized = 1;
     errno = saved_errno;
 }
 
 static void resize(int signal_number __attribute__((unused)))
 {
-    blank = 1;
+    resized = blank = 1;
 }
 
 static void on(int signal_number, void (*handler)(int))
@@ -216,4 +218,15 @@ int redraw_key(void)
     typed_count -= is_sequence ? 3 : 1;
     memmove(typed, typed + (is_sequence ? 3 : 1), typed_count);
     return key;
+}
+
+bool redraw_wait(int64_t ms)
+{
+    int64_t end = when_steady() + ms;
+    int key = REDRAW_NONE;
+
+    while (!resized && when_steady() < end && key != REDRAW_GONE && key != 'q' && key != 'Q')
+        key = redraw_key();
+    resized = 0;
+    return key != REDRAW_GONE && key != 'q' && key != 'Q';
 }

@@ -32,5 +32,7 @@ void redraw_size(unsigned *ret_width, unsigned *ret_height);
 void redraw_page(const char *text);
 /* The next key, a character or one of enum redraw_key. Waits up to 100 ms for it. */
 int redraw_key(void);
+/* Waits this long; less if the window has another size. False: q was typed. */
+bool redraw_wait(int64_t ms) __attribute__((warn_unused_result));
 
 #endif

@@ -4,6 +4,7 @@
 #include "cli/judge/failures.h"
 #include "cli/line/none.h"
 #include "cli/line/verbs.h"
+#include "cli/line/live.h"
 
 #include "base/mem.h"
 #include "base/task.h"
@@ -20,6 +21,7 @@ struct errors_values {
     const char *tag;
     struct cmd_when since, until;
     bool exact;
+    int64_t watch_ms; /* -1: not given */
 };
 
 struct found {
@@ -153,7 +155,8 @@ static void say_sampled(struct cmd_context *c, const struct found *found, int64_
                      since.data, FAILURES_OLDEST);
 }
 
-static int run(struct cmd_context *c, const void *values, struct err *err)
+static int answer(struct cmd_context *c, const void *values,
+                  unsigned height __attribute__((unused)), struct err *err)
 {
     const struct errors_values *v = values;
     struct found found = {.values = v};
@@ -191,12 +194,18 @@ done:
     return rc;
 }
 
+static int run(struct cmd_context *c, const void *values, struct err *err)
+{
+    return live_run(c, ((const struct errors_values *)values)->watch_ms, answer, values, err);
+}
+
 #define FIELD(name) offsetof(struct errors_values, name)
 static const struct cmd_option options[] = {
     {"since", 0, CMD_SINCE, FIELD(since), "TIME|D", NULL, 0},
     {"until", 0, CMD_SINCE, FIELD(until), "TIME|D", NULL, 0},
     {"tag", 't', CMD_TAGS, FIELD(tag), "GLOB", NULL, 0},
     {"exact", 0, CMD_FLAG, FIELD(exact), NULL, NULL, 0},
+    LIVE_OPTION(FIELD(watch_ms)),
 };
 
 const struct cmd cmd_errors = {

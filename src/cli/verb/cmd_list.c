@@ -5,6 +5,7 @@
 #include "cli/line/none.h"
 #include "cli/line/select.h"
 #include "cli/line/verbs.h"
+#include "cli/line/live.h"
 #include "cli/show/task_columns.h"
 
 #include <inttypes.h>
@@ -14,9 +15,9 @@
 #include <unistd.h>
 
 #define TERMINAL_LIMIT 50
-#define FAILED_MOST 10000 /* more are not counted */
-#define SEARCH_MOST 10000 /* tasks that do not match, before a list with a limit gives up */
-#define LIST_MORE "; -n N lists more, -n 0 all" /* the end of a note */
+#define FAILED_MOST 10000   /* more are not counted */
+#define SEARCH_MOST 10000   /* tasks that do not match, before a list with a limit gives up */
+#define WATCH_OTHER_LINES 7 /* beside tasks: the title, a blank line, the heading, and notes */
 #define TABLE_COLUMNS "id,tag,key,status,attempt,due_in,late,took,expected,error"
 /* For a narrow terminal: due_in and late say the same as expected, a finished task has no due_in.
  */
@@ -30,6 +31,7 @@ struct list_values {
     int sort;
     const char *columns;
     bool no_header, waiting;
+    int64_t watch_ms; /* -1: not given */
 };
 
 static const char *const sort_names[] = {[SORT_EXPECTED] = "expected",
@@ -99,8 +101,15 @@ static struct task_filter part_filter(int part, int64_t now_at)
     return f;
 }
 
+/* The end of a note. If the screen is the limit, no option lists more. */
+static const char *how_to_list_more(const struct list_values *v)
+{
+    return v->watch_ms < 0 ? "; -n N lists more, -n 0 all" : "";
+}
+
 /* After the table: what it does not show, and how to see it. */
-static int note_rest(struct cmd_context *c, const bool *more, size_t rows, struct err *err)
+static int note_rest(struct cmd_context *c, const struct list_values *v, const bool *more,
+                     size_t rows, struct err *err)
 {
     static const char *const names[PART_COUNT] = {"running", "late", "next", "paused"};
     BUF_LOCAL struct buf cut = BUF_INIT;
@@ -110,8 +119,8 @@ static int note_rest(struct cmd_context *c, const bool *more, size_t rows, struc
         if (more[part])
             buf_printf(&cut, "%s%s", cut.len ? ", " : "", names[part]);
     if (rc == 0 && cut.len)
-        cmd_note(c, "only %zu %s listed, there are more (%s)" LIST_MORE, rows,
-                 rows == 1 ? "task is" : "tasks are", cut.data);
+        cmd_note(c, "only %zu %s listed, there are more (%s)%s", rows,
+                 rows == 1 ? "task is" : "tasks are", cut.data, how_to_list_more(v));
     if (rc == 0 && failed)
         cmd_note(c, "%" PRIu64 "%s %s failed: dq errors shows why, dq list -s failed lists them",
                  MIN(failed, (uint64_t)FAILED_MOST), failed > FAILED_MOST ? "+" : "",
@@ -126,8 +135,8 @@ static int see_one(const struct task *t, void *arg)
     return 1;
 }
 
-static int list_overview(struct cmd_context *c, struct out *out, struct task_columns_arg *arg,
-                         size_t limit, bool bodies, struct err *err)
+static int list_overview(struct cmd_context *c, const struct list_values *v, struct out *out,
+                         struct task_columns_arg *arg, size_t limit, bool bodies, struct err *err)
 {
     bool more[PART_COUNT] = {false}, any_paused = false;
     struct task_filter paused = part_filter(PART_PAUSED, c->style.cell.now_at);
@@ -153,7 +162,7 @@ static int list_overview(struct cmd_context *c, struct out *out, struct task_col
     rc = out_end(out, rc);
     if (rc >= 0 && rows == 0)
         none_note(c, "no task is pending or running", NULL);
-    return rc < 0 ? rc : note_rest(c, more, rows, err);
+    return rc < 0 ? rc : note_rest(c, v, more, rows, err);
 }
 
 /* ---- what is due and has not started, and why ---- */
@@ -261,15 +270,15 @@ static int answer(struct cmd_context *c, const struct list_values *v, size_t lim
     bool bodies = v->columns ? names_body(v->columns) && c->style.format != OUT_ID
                              : c->style.format != OUT_ID && c->style.format != OUT_TABLE;
     if (is_overview(c, v)) {
-        rc = list_overview(c, l.out, &arg.task, limit, bodies, err);
+        rc = list_overview(c, v, l.out, &arg.task, limit, bodies, err);
     } else {
         rc = out_end(l.out, task_list(c->db, &f, bodies, each_task, &l, err));
     }
     if (rc >= 0 && l.rows == 0 && !is_overview(c, v) && !search.partial)
         none_note(c, "no task matches", v->select.tag);
     if (rc >= 0 && l.more)
-        cmd_note(c, "only the first %zu %s listed" LIST_MORE, l.rows,
-                 l.rows == 1 ? "task is" : "tasks are");
+        cmd_note(c, "only the first %zu %s listed%s", l.rows, l.rows == 1 ? "task is" : "tasks are",
+                 how_to_list_more(v));
     if (rc >= 0 && search.partial && f.sort == SORT_CREATED)
         cmd_note(c, "only the newest %d tasks of all tags were looked at; -n 0 looks at all",
                  SEARCH_MOST);
@@ -287,6 +296,16 @@ static int answer(struct cmd_context *c, const struct list_values *v, size_t lim
     return rc < 0 ? rc : 0;
 }
 
+/* ---- again and again ---- */
+
+/* As many tasks as the screen has room for. */
+static int look(struct cmd_context *c, const void *values, unsigned height, struct err *err)
+{
+    const struct list_values *v = values;
+    size_t room = height > WATCH_OTHER_LINES ? height - WATCH_OTHER_LINES : 1;
+    return answer(c, v, v->limit > 0 ? MIN((size_t)v->limit, room) : room, err);
+}
+
 /* ---- the verb ---- */
 
 static int run(struct cmd_context *c, const void *values, struct err *err)
@@ -300,8 +319,11 @@ static int run(struct cmd_context *c, const void *values, struct err *err)
     if (rc < 0)
         return rc;
     c->style.no_header = v->no_header;
-    bool limited = v->limit < 0 && c->style.format == OUT_TABLE && isatty(STDOUT_FILENO);
-    return answer(c, v, limited ? TERMINAL_LIMIT : (size_t)MAX(v->limit, 0), err);
+    if (v->watch_ms < 0) {
+        bool paged = v->limit < 0 && c->style.format == OUT_TABLE && isatty(STDOUT_FILENO);
+        return answer(c, v, paged ? TERMINAL_LIMIT : (size_t)MAX(v->limit, 0), err);
+    }
+    return live_run(c, v->watch_ms, look, v, err);
 }
 
 #define FIELD(name) offsetof(struct list_values, name)
@@ -312,6 +334,7 @@ static const struct cmd_option options[] = {
     {"waiting", 0, CMD_FLAG, FIELD(waiting), NULL, NULL, 0},
     CMD_COLUMNS(FIELD(columns)),
     {"no-header", 0, CMD_FLAG, FIELD(no_header), NULL, NULL, 0},
+    LIVE_OPTION(FIELD(watch_ms)),
 };
 
 const struct cmd cmd_list = {

@@ -12,6 +12,7 @@
 #include "cli/judge/top_load.h"
 #include "cli/line/confirm.h"
 #include "cli/line/verbs.h"
+#include "cli/line/live.h"
 #include "cli/show/progress.h"
 #include "cli/show/spark.h"
 #include "cli/show/tag_columns.h"
@@ -36,7 +37,7 @@ struct stats_values {
     struct cmd_when since;
     int by; /* -1: not given */
     bool exact;
-    int64_t refresh_ms; /* -1: not given */
+    int64_t watch_ms, refresh_ms; /* -1: not given */
 };
 
 /* ---- a row for each tag */
@@ -306,7 +307,8 @@ static int check(struct cmd_context *c, const struct stats_values *v, struct sta
     return 0;
 }
 
-static int run(struct cmd_context *c, const void *values, struct err *err)
+static int answer(struct cmd_context *c, const void *values,
+                  unsigned height __attribute__((unused)), struct err *err)
 {
     const struct stats_values *v = values;
     LOCAL_BY(fleet_done) struct fleet fleet = {0};
@@ -318,7 +320,7 @@ static int run(struct cmd_context *c, const void *values, struct err *err)
 
     if (rc < 0)
         return rc;
-    progress_init(&progress, c->quiet || !v->exact, "");
+    progress_init(&progress, c->quiet || !v->exact || v->watch_ms >= 0, "");
     ask.how =
         (struct tag_count_how){.exact = v->exact, .progress = progress_counting, .arg = &progress};
     int known = fleet_load(c->db, &fleet, &denied);
@@ -343,6 +345,11 @@ static int run(struct cmd_context *c, const void *values, struct err *err)
     return rc;
 }
 
+static int run(struct cmd_context *c, const void *values, struct err *err)
+{
+    return live_run(c, ((const struct stats_values *)values)->watch_ms, answer, values, err);
+}
+
 #define FIELD(name) offsetof(struct stats_values, name)
 static const struct cmd_option options[] = {
     {"since", 0, CMD_SINCE, FIELD(since), "TIME|D", NULL, 0},
@@ -351,12 +358,13 @@ static const struct cmd_option options[] = {
     {"html", 0, CMD_TEXT, FIELD(html), "FILE", NULL, 0},
     {"refresh", 0, CMD_DURATION, FIELD(refresh_ms), "D", NULL, 0},
     {"exact", 0, CMD_FLAG, FIELD(exact), NULL, NULL, 0},
+    LIVE_OPTION(FIELD(watch_ms)),
 };
 
 const struct cmd cmd_stats = {
     .name = "stats",
     CMD_OPTIONS(options, stats_values),
-    .exclusive = "by html",
+    .exclusive = "by html, html watch",
     .requires = "refresh html",
     .reads_only = true,
     .formats = OUT_NO_ID | OUT_BIT(OUT_PROMETHEUS),

@@ -4,6 +4,7 @@
 #include "cli/judge/fleet.h"
 #include "cli/line/none.h"
 #include "cli/line/verbs.h"
+#include "cli/line/live.h"
 #include "cli/show/progress.h"
 #include "cli/show/tag_columns.h"
 #include "store/ask/tag_store.h"
@@ -20,6 +21,7 @@
 struct tags_values {
     const char *tag, *columns;
     bool exact;
+    int64_t watch_ms; /* -1: not given */
 };
 
 #define TAG ((const struct tag_info *)row)
@@ -79,15 +81,17 @@ static void note_limit(struct cmd_context *c, const struct fleet *fleet, const s
         cmd_note(c, "%s waits: %s", t->tag, b.data);
 }
 
-static int answer(struct cmd_context *c, const struct tags_values *v, struct err *err)
+static int answer(struct cmd_context *c, const void *values,
+                  unsigned height __attribute__((unused)), struct err *err)
 {
+    const struct tags_values *v = values;
     struct tag_info *tags;
     LOCAL_BY(fleet_done) struct fleet fleet = {0};
     struct err denied = {0};
     size_t count;
     struct progress progress;
 
-    progress_init(&progress, c->quiet || !v->exact, "");
+    progress_init(&progress, c->quiet || !v->exact || v->watch_ms >= 0, "");
     int known = fleet_load(c->db, &fleet, &denied);
     int rc = fleet_list_tags(
         &fleet, c->db, v->tag,
@@ -126,7 +130,7 @@ static int run(struct cmd_context *c, const void *values, struct err *err)
     if (out_columns_help(v->columns, columns, MEM_COUNT(columns)))
         return 0;
     int rc = cmd_open(c, CMD_SCHEMA, err);
-    return rc < 0 ? rc : answer(c, v, err);
+    return rc < 0 ? rc : live_run(c, v->watch_ms, answer, v, err);
 }
 
 #define FIELD(name) offsetof(struct tags_values, name)
@@ -134,6 +138,7 @@ static const struct cmd_option options[] = {
     {"tag", 't', CMD_TAGS, FIELD(tag), "GLOB", NULL, 0},
     {"exact", 0, CMD_FLAG, FIELD(exact), NULL, NULL, 0},
     CMD_COLUMNS(FIELD(columns)),
+    LIVE_OPTION(FIELD(watch_ms)),
 };
 
 const struct cmd cmd_tags = {

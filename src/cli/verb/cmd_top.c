@@ -6,6 +6,7 @@
  */
 #include "cli/judge/top_load.h"
 #include "cli/line/confirm.h"
+#include "cli/line/live.h"
 #include "cli/line/verbs.h"
 #include "cli/show/redraw.h"
 
@@ -24,8 +25,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#define EVERY_S 1    /* at most so often */
-#define HEAD_LINES 3 /* title, summary, heading */
+#define EVERY_MS 1000 /* at most so often */
+#define HEAD_LINES 3  /* title, summary, heading */
 
 struct top_values {
     const char *tag;
@@ -62,26 +63,14 @@ static void put(struct page *p, const char *look, struct buf *line)
     buf_reset(line);
 }
 
-/* At the right: the name of the installation, server and database, and the time of this host. */
 static void put_title(const struct top *t, struct buf *b, unsigned width)
 {
-    const struct cmd_context *c = t->c;
-    BUF_LOCAL struct buf left = BUF_INIT, right = BUF_INIT;
-    char clock[WHEN_TEXT_SIZE];
-    const char *name = c->conf->dq.name;
-
+    BUF_LOCAL struct buf left = BUF_INIT;
     buf_printf(&left, "dq top  by %s%s%s%s%s", top_view_sorts[t->sort], t->filter ? "  tag " : "",
                t->filter ? t->filter : "", t->trouble.code ? "  " : "", t->trouble.text);
-    for (char *s = left.data; (s = strchr(s, '\n'));)
-        *s = ' '; /* between globs */
-    buf_printf(&right, "%s%s%s/%s  ", name, *name ? "  " : "", db_host(c->db),
-               c->conf->mysql.database);
-    if (c->style.cell.utc)
-        when_format_utc(clock, when_host_wall());
-    else
-        when_format_local(clock, when_host_wall());
-    buf_add(&right, clock + 11, 8); /* hh:mm:ss */
-    top_view_title(b, left.data, right.data, width);
+    for (char *c = left.data; (c = strchr(c, '\n'));)
+        *c = ' '; /* between globs */
+    live_title(b, t->c, left.data, width);
 }
 
 /* question: what stands at the bottom in place of the keys; NULL: nothing. */
@@ -280,7 +269,7 @@ static int run(struct cmd_context *c, const void *values, struct err *err)
 {
     const struct top_values *v = values;
     struct top t = {.c = c, .filter = mem_strdup(v->tag)};
-    int64_t every_ms = MAX(v->every_ms, EVERY_S * WHEN_SECOND), next_at = when_steady() + every_ms;
+    int64_t every_ms = MAX(v->every_ms, EVERY_MS), next_at = when_steady() + every_ms;
     int rc = top_load(c, t.filter, &t.data, err);
     if (rc == 0 && !isatty(STDIN_FILENO))
         rc = err_set(err, ERR_USAGE, "standard input must be a terminal");
