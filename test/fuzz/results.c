@@ -294,6 +294,9 @@ static void forecast(struct db *db)
         return;
     if (f.count != ask.steps || f.from_at > f.now_at)
         abort();
+    for (size_t i = 0; i < f.count; i++)
+        if (!f.steps[i].herd != !f.steps[i].herd_tag)
+            abort();
     forecast_store_free(&f);
 }
 

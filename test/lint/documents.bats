@@ -74,6 +74,7 @@ doc/dq-handlers.5 | and for up to # minutes if that repeats  | REST_MAX_US      
 doc/dq-handlers.5 | if the start hangs for # seconds         | START_MAX_MS     | src/runner           | 1000
 doc/dq-handlers.5 | longer than # KiB                        | CAPTURE_LINE_MAX | src/runner           | 1024
 doc/dq-add.1      | chunks of up to # lines                  | TASK_CHUNK_ROWS  | src/store            | 1
+etc/help          | A herd is # tasks                        | FORECAST_HERD    | src/store            | 1
 etc/help          | On timeout: #.                           | EXIT_TIMEOUT     | src/cli              | 1
 HACKING           | for as many starts as # ms               | AHEAD_US         | src/poller           | 1000
 HACKING           | claims single tasks # ms before          | LOOK_EARLY_MS    | src/poller           | 1

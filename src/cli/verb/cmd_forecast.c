@@ -46,6 +46,19 @@ OUT_GETTER(tasks)
     ret->sampled = ROW->step.sampled;
 }
 
+OUT_GETTER(herd)
+{
+    if (ROW->step.herd)
+        cell_set_number(ret, ROW->step.herd);
+    ret->colour = CELL_WARN;
+}
+
+OUT_GETTER(herd_time)
+{
+    if (ROW->step.herd)
+        cell_set_time(ret, ROW->step.herd_at);
+}
+
 OUT_GETTER(trend)
 {
     spark_set_bar(ret, &ROW->step.tasks, ROW->most);
@@ -56,8 +69,12 @@ static const struct column columns[] = {
     OUT_GET("tasks", U64, 0, get_tasks),
     OUT_FIELD(row, "sampled", BOOL, step.sampled, 0),
     OUT_GET("trend", TEXT, 0, get_trend),
+    OUT_GET("herd", U64, 0, get_herd),
+    OUT_GET("herd_time", TIME, 0, get_herd_time),
+    OUT_FIELD(row, "herd_tag", TEXT, step.herd_tag, COLUMN_NARROW),
 };
-static const struct out_table *const table = OUT_OF(columns, "time,tasks,trend");
+static const struct out_table *const table =
+    OUT_OF(columns, "time,tasks,trend,herd,herd_time,herd_tag", "trend,herd_time");
 
 static int put(const struct cmd_context *c, const struct forecast *f, int64_t step_ms,
                struct err *err)

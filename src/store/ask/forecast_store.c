@@ -23,11 +23,23 @@
 #define READ_MOST 100000
 /* Estimates of a step of a tag. Beyond that number, the tasks of a tag are spread evenly. */
 #define PARTS_MOST 2000
+#define HERDS_LISTED 1000
 #define STEPS_MS 400 /* that counting them may take */
+/* The steps of a tag with the most tasks are searched for a herd. */
+#define SEARCHES 5
+
+/* When the task of a slot will be due. */
+struct slot_due {
+    const char *tag;
+    int64_t at;
+};
+
 struct reading {
     struct db *db;
     struct forecast *to;
     int64_t step_ms;
+    struct slot_due *slots;
+    size_t slot_count, slot_cap;
 };
 
 static struct forecast_step *step_at(const struct reading *w, int64_t at)
@@ -42,16 +54,40 @@ static int64_t end_of(const struct reading *w)
     return w->to->from_at + (int64_t)w->to->count * w->step_ms;
 }
 
+static void add_herd(struct forecast_step *s, const char *tag, int64_t at, uint64_t tasks)
+{
+    if (tasks < FORECAST_HERD || tasks <= s->herd)
+        return;
+    free(s->herd_tag);
+    s->herd_tag = mem_strdup(tag);
+    s->herd = tasks;
+    s->herd_at = at - at % WHEN_SECOND;
+}
+
 /* ---- tags with few tasks, or all tags: all of their tasks are read */
 
 #define STEP_COLUMNS(X) X(STEP_FIRST, "MIN(expected_time)") X(STEP_TASKS, "COUNT(*)")
 enum { STEP_COLUMNS(COLUMNS_NAME) STEP_COUNT };
+#define HERD_COLUMNS(X)                                                                            \
+    X(HERD_TAG, "tag") X(HERD_AT, "MIN(expected_time)") X(HERD_TASKS, "COUNT(*)")
+enum { HERD_COLUMNS(COLUMNS_NAME) HERD_COUNT };
+
 static void take_step(const struct db_rows *r, void *arg)
 {
     struct forecast_step *s = step_at(arg, sql_due(r, STEP_FIRST));
 
     if (s)
         s->tasks += db_u64(r, STEP_TASKS);
+}
+
+static void take_herd(const struct db_rows *r, void *arg)
+{
+    int64_t at = sql_due(r, HERD_AT);
+    struct forecast_step *s = step_at(arg, at);
+    MEM_LOCAL char *tag = sql_dup_tag(r, HERD_TAG);
+
+    if (s)
+        add_herd(s, tag, at, db_u64(r, HERD_TASKS));
 }
 
 /* Appends the tasks of these parts, which are of one level: a bounded number, even if the server's
@@ -87,7 +123,19 @@ static int read_tasks(struct reading *w, struct tag_count *const *parts, size_t 
     buf_str(&sql, " GROUP BY TIMESTAMPDIFF(MICROSECOND, ");
     db_put_time(&sql, w->to->from_at);
     buf_printf(&sql, ", expected_time) DIV %" PRId64, w->step_ms * 1000);
-    return db_all(w->db, &sql, STEP_COUNT, take_step, w, err);
+    int rc = db_all(w->db, &sql, STEP_COUNT, take_step, w, err);
+    buf_reset(&sql);
+    buf_printf(&sql, "SELECT %s", COLUMNS_SELECT(HERD_COLUMNS));
+    put_tasks(w, &sql, parts, count);
+    buf_str(&sql, " GROUP BY tag, TIMESTAMPDIFF(SECOND, ");
+    db_put_time(&sql, w->to->from_at);
+    buf_printf(&sql,
+               ", expected_time) HAVING COUNT(*) >= %d ORDER BY COUNT(*) DESC LIMIT"
+               " %d",
+               FORECAST_HERD, HERDS_LISTED);
+    if (rc == 0)
+        rc = db_all(w->db, &sql, HERD_COUNT, take_herd, w, err);
+    return rc;
 }
 
 static int read_few(struct reading *w, struct tag_count *const *parts, size_t count,
@@ -112,6 +160,31 @@ static int read_few(struct reading *w, struct tag_count *const *parts, size_t co
 }
 
 /* ---- tags with many tasks: each step is counted while there is time, else estimated */
+
+/* Halves a range of time until only the second with the most tasks is left, always going on with
+ * the half that has more of them: near the end the estimates are exact. */
+static int search_herd(struct reading *w, struct tag_count part, struct err *err)
+{
+    static const struct tag_count_how how = {.exact = false};
+    struct forecast_step *s = step_at(w, part.from_at);
+    int rc = 0;
+
+    while (rc == 0 && part.until_at - part.from_at > WHEN_SECOND) {
+        int64_t middle_at = part.until_at - (part.until_at - part.from_at) / 2;
+        struct tag_count halves[2] = {part, part};
+
+        halves[0].until_at = halves[1].from_at = middle_at - middle_at % WHEN_SECOND;
+        rc = tag_count_estimate(w->db, halves, 2, err);
+        part = halves[halves[1].tasks > halves[0].tasks];
+        if (part.tasks < FORECAST_HERD / 2)
+            return rc;
+    }
+    if (rc == 0)
+        rc = tag_count_all(w->db, &how, &part, 1, err);
+    if (rc == 0 && s)
+        add_herd(s, part.tag, part.from_at, part.tasks);
+    return rc;
+}
 
 /* Each step of these tags. */
 static size_t make_parts(const struct reading *w, struct tag_count *const *tags, size_t count,
@@ -150,15 +223,22 @@ static int read_many(struct reading *w, struct tag_count *const *tags, size_t co
     for (size_t i = 0; i < count - apart; i++)
         spread(w, tags[i]);
     n = make_parts(w, tags + (count - apart), apart, parts);
+    MEM_LOCAL struct tag_count **order = mem_alloc((n + 1) * sizeof(struct tag_count *));
     int rc = tag_count_all(w->db, &how, parts, n, err);
     for (size_t i = 0; rc == 0 && i < n; i++) {
         struct forecast_step *s = step_at(w, parts[i].from_at);
 
+        order[i] = &parts[i];
         if (s) {
             s->tasks += parts[i].tasks;
             s->sampled |= parts[i].sampled;
         }
     }
+    if (rc == 0)
+        tag_count_sort(order, n);
+    for (size_t i = 0; rc == 0 && i < MIN(n, (size_t)SEARCHES); i++)
+        if (order[n - 1 - i]->tasks >= FORECAST_HERD)
+            rc = search_herd(w, *order[n - 1 - i], err);
     return rc;
 }
 
@@ -227,8 +307,11 @@ static void add_slots(struct reading *w, const struct schedule *s, size_t most)
     while (t && n < most && timetable_next(t, at, &at, NULL) && at < end_of(w)) {
         step = step_at(w, at + offset_ms);
         n++;
-        if (step)
-            step->tasks++;
+        if (!step)
+            continue;
+        step->tasks++;
+        MEM_ROOM(w->slots, w->slot_count, w->slot_cap);
+        w->slots[w->slot_count++] = (struct slot_due){s->tag, at + offset_ms};
     }
     if (n == most) {
         const int64_t period_ms = MAX(timetable_period_ms(t, at), 1);
@@ -239,6 +322,29 @@ static void add_slots(struct reading *w, const struct schedule *s, size_t most)
         }
     }
     timetable_free(t);
+}
+
+static int by_second(const void *a, const void *b)
+{
+    const struct slot_due *x = a, *y = b;
+    const int64_t apart = x->at / WHEN_SECOND - y->at / WHEN_SECOND;
+
+    return apart ? (apart > 0) - (apart < 0) : strcmp(x->tag, y->tag);
+}
+
+static void find_herds(struct reading *w)
+{
+    if (w->slot_count)
+        qsort(w->slots, w->slot_count, sizeof *w->slots, by_second);
+    for (size_t i = 0, n; i < w->slot_count; i += n) {
+        const struct slot_due *x = &w->slots[i];
+        struct forecast_step *step = step_at(w, x->at);
+
+        for (n = 1; i + n < w->slot_count && by_second(x, x + n) == 0;)
+            n++;
+        if (step)
+            add_herd(step, x->tag, x->at, n);
+    }
 }
 
 /* One task of each slot to come. */
@@ -252,6 +358,8 @@ static int read_slots(struct reading *w, const char *tag_glob, struct err *err)
     for (size_t i = 0; i < count; i++)
         if (all[i].kind != TIMETABLE_GAP && (!tag_glob || task_tag_glob(tag_glob, all[i].tag)))
             add_slots(w, &all[i], MAX(SLOTS_WALKED / count, SLOTS_LEAST));
+    find_herds(w);
+    free(w->slots);
     schedule_row_free(all, count);
     return rc;
 }
@@ -293,6 +401,8 @@ int forecast_store_read(struct db *db, const struct forecast_ask *ask, struct fo
 
 void forecast_store_free(struct forecast *f)
 {
+    for (size_t i = 0; f->steps && i < f->count; i++)
+        free(f->steps[i].herd_tag);
     free(f->steps);
     *f = (struct forecast){0};
 }

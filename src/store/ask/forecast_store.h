@@ -10,9 +10,15 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#define FORECAST_HERD 100 /* as many tasks of a tag in one second are a herd */
+
 struct forecast_step {
     uint64_t tasks;
     bool sampled; /* tasks is an estimate */
+    /* the largest herd; 0: none was found. If sampled, others may be larger */
+    uint64_t herd;
+    int64_t herd_at; /* the beginning of its second */
+    char *herd_tag;
 };
 
 struct forecast_ask {
