@@ -7,6 +7,7 @@
 #include "cli/line/option.h"
 #include "cli/line/usage.h"
 #include "cli/line/verbs.h"
+#include "cli/show/pager.h"
 
 #include "base/log.h"
 #include "base/rlimit.h"
@@ -18,6 +19,7 @@
 static int print_help(const struct cmd_context *c)
 {
     struct buf b = BUF_INIT;
+    pager_allow(!c->no_pager);
     if (c->cmd)
         usage_put_verb(&b, c->cmd);
     else
@@ -60,6 +62,7 @@ int main(int argc, char **argv)
         err = flush_err;
         rc = err.code;
     }
+    pager_end();
     if (rc < 0)
         cmd_fail(&c, &err);
     cmd_close(&c);

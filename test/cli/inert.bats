@@ -53,7 +53,7 @@ fill()
     shows dq --config "/$raw" list
     shows dqd --config "/$raw"
     shows dqd "$raw"
-    shows "$DQ_TOP/test/lib/terminal" 200 "$DQ_BIN/dq" --color never logs "$failed"
+    shows "$DQ_TOP/test/lib/terminal" 200 "$DQ_BIN/dq" --no-pager --color never logs "$failed"
     shows "$DQ_TOP/test/lib/terminal" 200 "$DQ_BIN/dq" rehearse "$id"
     sql "INSERT INTO dq_limit (name, running, reason) VALUES ('export', 1, $text)"
     sql "INSERT INTO dq_schedule (name, tag, message_body, kind, expression, create_time, update_time, actor)

@@ -228,7 +228,7 @@ verbs() { dq help | awk '/^[a-z].*:$/ { verbs = !/^options/ } verbs && /^  [a-z]
 @test 'the help of each command has examples that are accepted, and one line for common options' {
     for verb in $(verbs); do
         dq help "$verb" >"$BATS_TEST_TMPDIR/help"
-        grep -qE '^common options \(dq help options\):.* -o ' "$BATS_TEST_TMPDIR/help"
+        grep -qE '^options of every command \(dq help options\):.* -o ' "$BATS_TEST_TMPDIR/help"
         [ "$(grep -c -- '--config' "$BATS_TEST_TMPDIR/help")" -eq 1 ]
         sed -n '/^examples:$/,/^$/s/^  dq //p' "$BATS_TEST_TMPDIR/help" >"$BATS_TEST_TMPDIR/examples"
         [ -s "$BATS_TEST_TMPDIR/examples" ] || { echo "$verb: no examples"; false; }

@@ -33,6 +33,7 @@ DQ_NEXT=$DQ_BIN/../test/upgrade # programs of an imaginary next release
 DQ_SQL=$DQ_BIN/../test/lib/sql  # sql.c, if the tests were built
 . "$DQ_TOP/test/lib/wait.bash"
 export DQ_TOP DQ_BIN DQ_NEXT DQ_SQL
+export DQ_PAGER=cat # none, also on a terminal
 
 dq() { "$DQ_BIN/dq" "$@"; }
 dqd() { "$DQ_BIN/dqd" "$@"; }

@@ -61,10 +61,10 @@ counted()
     command -v dpkg-query || skip 'no packages of Debian here'
     packages=$("$top/bin/check" --packages)
     "$lib/bare-path" path $packages
-    for command in awk jq mandoc mariadbd ps python3; do [ -x "path/$command" ]; done
+    for command in awk less mandoc mariadbd ps python3; do [ -x "path/$command" ]; done
     [ ! -e path/apt-get ]
-    "$lib/bare-path" path $(grep -vx jq <<<"$packages")
-    [ ! -e path/jq ]
+    "$lib/bare-path" path $(grep -vx less <<<"$packages")
+    [ ! -e path/less ]
 }
 
 @test 'bin/check, bin/quickstart and the runners refuse what they do not know, and say so' {

@@ -192,7 +192,7 @@ static void test_a_password_is_refused_and_not_shown(void **state)
 static void test_other_variables_are_left_alone(void **state)
 {
     static const char *const others[] = {"DQ_CONFIG",       "DQ_BIN",
-                                         "DQ_SANDBOX",      "DQ_HOME",
+                                         "DQ_SANDBOX",      "DQ_PAGER",
                                          "DQ_TOP",          "DQ_REPLY_FD",
                                          "DQ_ID",           "DQ_TAG",
                                          "DQ_KEY",          "DQ_ATTEMPT",

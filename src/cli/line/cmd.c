@@ -12,6 +12,7 @@
 #include "base/when.h"
 #include "base/when_parse.h"
 #include "cli/line/infile.h"
+#include "cli/show/pager.h"
 #include "conf/conf_load.h"
 #include "store/db/db_connect.h"
 #include "store/schema/schema.h"
@@ -67,6 +68,7 @@ static int choose_format(struct cmd_context *c, struct err *err)
     if (c->output >= 0)
         c->style.format = (enum out_format)c->output;
     c->style.colour = stdout_has_colour(c);
+    pager_allow(c->cmd->pages && !c->no_pager);
     c->style.width = stdout_width();
     c->style.cell.utc = c->conf && strcmp(c->conf->dq.time_zone, "utc") == 0;
     return 0;
@@ -101,7 +103,7 @@ int cmd_open(struct cmd_context *c, enum cmd_level level, struct err *err)
         rc = choose_format(c, err);
     if (rc == 0 && level >= CMD_DB && !c->db) {
         c->db = db_new(&c->conf->mysql);
-        if (c->cmd->reads_only)
+        if (c->cmd->reads_only || c->cmd->pages)
             db_connect_for_reading(c->db);
         be_patient(c);
     }

@@ -85,6 +85,7 @@ struct cmd {
     const char *instead;            /* an option that replaces them; NULL: none */
     enum cmd_level level;
     bool reads_only;  /* changes nothing in the database: a read-only server will do */
+    bool pages;       /* the same, and on a terminal its output goes through a pager */
     unsigned formats; /* mask of OUT_BIT: what -o may ask for; 0: OUT_ANY */
     const struct out_table *columns; /* for --columns; NULL: those of a task */
     int (*run)(struct cmd_context *c, const void *values, struct err *err);
@@ -97,7 +98,7 @@ struct cmd_context {
     const char *config_path;
     int output; /* enum out_format; -1: not given */
     int color;  /* enum conf_color; -1: not given */
-    bool quiet, verbose, help, version;
+    bool no_pager, quiet, verbose, help, version;
     /* from the command line */
     void *values;
     char **operands; /* into argv */

@@ -26,6 +26,7 @@ const struct cmd_option option_global[] = {
     {"output", 'o', CMD_CHOICE, offsetof(struct cmd_context, output), "FORMAT", out_format_names,
      0},
     {"color", 0, CMD_CHOICE, offsetof(struct cmd_context, color), "WHEN", conf_color_names, 0},
+    {"no-pager", 0, CMD_FLAG, offsetof(struct cmd_context, no_pager), NULL, NULL, 0},
     {"quiet", 'q', CMD_FLAG, offsetof(struct cmd_context, quiet), NULL, NULL, 0},
     {"verbose", 'v', CMD_FLAG, offsetof(struct cmd_context, verbose), NULL, NULL, 0},
     {"help", 'h', CMD_FLAG, offsetof(struct cmd_context, help), NULL, NULL, 0},

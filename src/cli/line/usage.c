@@ -89,15 +89,18 @@ static void put_examples(struct buf *b, const char *examples)
 
 static void put_global_names(struct buf *b)
 {
-    buf_str(b, "\ncommon options (dq help options):");
+    BUF_LOCAL struct buf line = BUF_INIT;
+
+    buf_str(&line, "options of every command (dq help options):");
     for (size_t i = 0; i < option_global_count; i++) {
         const struct cmd_option *o = &option_global[i];
         if (o->letter)
-            buf_printf(b, " -%c", o->letter);
+            buf_printf(&line, " -%c", o->letter);
         else
-            buf_printf(b, " --%s", o->name);
+            buf_printf(&line, " --%s", o->name);
     }
     buf_chr(b, '\n');
+    put_wrapped(b, line.data, line.len, 0, 2);
 }
 
 void usage_put_verb(struct buf *b, const struct cmd *cmd)

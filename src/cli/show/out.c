@@ -9,6 +9,7 @@
 
 #include "base/mem.h"
 #include "base/text.h"
+#include "cli/show/pager.h"
 
 #include <ctype.h>
 #include <errno.h>
@@ -445,6 +446,8 @@ void out_write(const struct buf *b)
         buf_add(captured, b->data ? b->data : "", b->len);
         return;
     }
+    if (b->len > 0)
+        pager_begin();
     if (b->len > 0 && fwrite(b->data, 1, b->len, stdout) != b->len && write_errno == 0)
         write_errno = errno;
 }
@@ -480,7 +483,7 @@ void out_sync(void)
 int out_flush(struct err *err)
 {
     out_sync();
-    if (write_errno == 0)
+    if (write_errno == 0 || (write_errno == EPIPE && pager_active()))
         return 0;
     if (write_errno == EPIPE) {
         signal(SIGPIPE, SIG_DFL);

@@ -109,7 +109,7 @@ const struct cmd cmd_doctor = {
     .name = "doctor",
     CMD_OPTIONS(options, doctor_values),
     .level = CMD_NOTHING,
-    .reads_only = true,
+    .pages = true,
     .formats = OUT_NO_ID,
     .run = run,
 };

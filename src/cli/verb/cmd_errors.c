@@ -211,7 +211,7 @@ static const struct cmd_option options[] = {
 const struct cmd cmd_errors = {
     .name = "errors",
     CMD_OPTIONS(options, errors_values),
-    .reads_only = true,
+    .pages = true,
     .formats = OUT_NO_ID,
     .run = run,
 };

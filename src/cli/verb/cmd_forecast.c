@@ -153,7 +153,7 @@ static const struct cmd_option options[] = {
 const struct cmd cmd_forecast = {
     .name = "forecast",
     CMD_OPTIONS(options, forecast_values),
-    .reads_only = true,
+    .pages = true,
     .formats = OUT_NO_ID,
     .run = run,
 };

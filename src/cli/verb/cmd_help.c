@@ -37,7 +37,7 @@ const struct cmd cmd_help = {
     .name = "help",
     .max_operands = 2,
     .level = CMD_NOTHING,
-    .reads_only = true,
+    .pages = true,
     .formats = OUT_BIT(OUT_TABLE),
     .run = run,
 };

@@ -342,7 +342,7 @@ const struct cmd cmd_list = {
     .alias = "ls",
     CMD_OPTIONS(options, list_values),
     .level = CMD_NOTHING,
-    .reads_only = true,
+    .pages = true,
     .formats = OUT_ANY | OUT_BIT(OUT_CSV),
     .run = run,
 };

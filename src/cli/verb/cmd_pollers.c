@@ -183,7 +183,7 @@ const struct cmd cmd_pollers = {
     CMD_OPTIONS(options, pollers_values),
     .columns = OUT_OF(columns),
     .level = CMD_NOTHING,
-    .reads_only = true,
+    .pages = true,
     .formats = OUT_NO_ID,
     .run = run,
 };

@@ -62,7 +62,7 @@ const struct cmd cmd_schedule_list = {
     .name = "schedule list",
     CMD_OPTIONS(options, list_values),
     .max_operands = 1,
-    .reads_only = true,
+    .pages = true,
     .run = list,
 };
 
@@ -73,6 +73,6 @@ const struct cmd cmd_schedule = {
     .name = "schedule",
     .commands = commands,
     CMD_OPTIONS(options, list_values),
-    .reads_only = true,
+    .pages = true,
     .run = list,
 };

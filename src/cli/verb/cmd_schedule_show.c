@@ -102,7 +102,7 @@ static int run_show(struct cmd_context *c, const void *values __attribute__((unu
 const struct cmd cmd_schedule_show = {
     .name = "schedule show",
     .min_operands = 1,
-    .reads_only = true,
+    .pages = true,
     .formats = OUT_NO_ID,
     .run = run_show,
 };
@@ -199,7 +199,7 @@ const struct cmd cmd_schedule_next = {
     .name = "schedule next",
     CMD_OPTIONS(next_options, next_values),
     .min_operands = 1,
-    .reads_only = true,
+    .pages = true,
     .formats = OUT_NO_ID,
     .run = run_next,
 };

@@ -321,6 +321,6 @@ const struct cmd cmd_show = {
     .min_operands = 1,
     .max_operands = -1,
     .instead = "key",
-    .reads_only = true,
+    .pages = true,
     .run = run,
 };

@@ -366,7 +366,7 @@ const struct cmd cmd_stats = {
     CMD_OPTIONS(options, stats_values),
     .exclusive = "by html, html watch",
     .requires = "refresh html",
-    .reads_only = true,
+    .pages = true,
     .formats = OUT_NO_ID | OUT_BIT(OUT_PROMETHEUS),
     .run = run,
 };

@@ -146,6 +146,6 @@ const struct cmd cmd_tags = {
     CMD_OPTIONS(options, tags_values),
     .columns = OUT_OF(columns),
     .level = CMD_NOTHING,
-    .reads_only = true,
+    .pages = true,
     .run = run,
 };
