@@ -57,6 +57,9 @@ int harness_group_end(void **state)
 int harness_setup(void **state)
 {
     (void)state;
+    /* many rows are deleted one by one */
+    if (number(db, "SELECT COUNT(*) FROM (SELECT 1 FROM dq_task LIMIT 5001) some") > 5000)
+        run(db, "TRUNCATE TABLE dq_task");
     run(db, "DELETE FROM dq_task");
     run(db, "DELETE FROM dq_attempt");
     run(db, "DELETE FROM dq_limit");
