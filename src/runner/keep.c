@@ -201,20 +201,21 @@ static enum message_kept_why is_used_up(struct process *p, int64_t now)
 int64_t keep_make_room(const struct jobs *jobs, int failure)
 {
     const int64_t now = when_steady();
-    int64_t next = JOB_NEVER;
+    struct process *oldest = NULL;
+    int leaving = 0;
 
-    for (int n = 0; failure == ERR_TRANSIENT && n < ROOM; n++) {
-        struct process *oldest = NULL;
+    for (size_t i = 0; failure == ERR_TRANSIENT && i < jobs->running_count; i++) {
+        struct process *p = jobs->running[i];
 
-        for (size_t i = 0; i < jobs->running_count; i++) {
-            struct process *p = jobs->running[i];
-            if (p->kept.idle && (!oldest || p->begun_us < oldest->begun_us))
-                oldest = p;
-        }
-        if (oldest)
-            retire(oldest, next = now, MESSAGE_KEPT_WHYS);
+        leaving += keep_is(p) && p->streams[PROCESS_IN].fd < 0;
+        if (p->kept.idle && (!oldest || p->kept.idle_at < oldest->kept.idle_at))
+            oldest = p;
     }
-    return next;
+    if (!oldest || leaving >= ROOM)
+        return JOB_NEVER;
+    retire(oldest, now, MESSAGE_KEPT_WHYS);
+    keep_make_room(jobs, failure); /* the rest of the room */
+    return now;
 }
 
 static void be_idle(struct process *p, int64_t now)
@@ -229,6 +230,7 @@ static void be_idle(struct process *p, int64_t now)
         return;
     }
     p->kept.idle = true;
+    p->kept.idle_at = now;
     p->kept.next = k->idle; /* the last one first, so that others can be idle for long */
     k->idle = p;
     p->until_at = MIN(p->kept.age_at, now + p->launch.plan->handler->recycle.idle_ms);

@@ -57,7 +57,8 @@ void keep_leave(struct process *p);
 /* Retires it if that is due. */
 void keep_watch(struct process *p, int64_t now);
 /* A start has failed: if processes or descriptors are short, those that have been idle longest are
- * retired. When they have to be watched; JOB_NEVER: none is. */
+ * retired, unless room for a start is being made already: a shortage fails many starts at once.
+ * When they have to be watched; JOB_NEVER: none is. */
 int64_t keep_make_room(const struct jobs *jobs, int failure);
 /* Whether it has read nothing of its job, and ended for another reason than what it said. */
 bool keep_unread(const struct process *p);

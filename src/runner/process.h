@@ -50,6 +50,7 @@ struct process_kept {
     bool ready;           /* it has said so */
     bool left;            /* it gets no further job */
     bool idle;            /* ready, without a job, and in the list of its plan */
+    int64_t idle_at;      /* since when */
     struct process *next; /* there */
     uint64_t mark;        /* of the files in restart_on, when it was started */
     int done;             /* jobs */

@@ -316,44 +316,63 @@ static void too_many_open_files_gives_jobs_back(void **state)
     rig_close(&r);
 }
 
-/* The first of those that are idle has been so for longest. */
-static void too_many_open_files_ends_processes_that_are_idle(void **state)
+static uint32_t send_id(struct rig *r, const char *tag)
+{
+    struct message_job j;
+    char line[32];
+    uint64_t id;
+
+    rig_fill(r, &j, tag);
+    memcpy(&id, j.ids, sizeof id);
+    rig_input(&j, line, (size_t)sprintf(line, "%ju\n", (uintmax_t)id));
+    uint32_t job = rig_put(r, &j);
+    rig_flush(r);
+    return job;
+}
+
+/* However many starts fail before. The first one's job begins first and ends last of all. */
+static void too_many_open_files_ends_two_processes_that_are_idle_longest(void **state)
 {
     (void)state;
-    enum { KEPT = 4 };
+    enum { KEPT = 5, JOBS = 20 };
+    static const char *const tags[KEPT] = {"k0", "k1", "k2", "k3", "k4"};
+    char yaml[2000] = "handlers:\n  t: {run: ':'}\n";
     pid_t kept[KEPT];
-    char yaml[1000] = "handlers:\n  t: {run: ':'}\n", line[32];
     struct rig r;
 
     for (int i = 0; i < KEPT; i++)
-        sprintf(yaml + strlen(yaml),
-                "  k%d:\n    keep: 1\n    run: |\n"
-                "      echo '{\"ready\":true}' >&3\n"
-                "      while read -r n; do echo '{\"id\":'$n',\"result\":\"done\"}' >&3; done\n",
-                i);
-    rig_open(&r, yaml, 4);
-    for (int i = 0; i < KEPT; i++) {
-        struct message_job j;
-        char tag[8];
-        uint64_t id;
-
-        snprintf(tag, sizeof tag, "k%d", i);
-        rig_fill(&r, &j, tag);
-        memcpy(&id, j.ids, sizeof id);
-        rig_input(&j, line, (size_t)snprintf(line, sizeof line, "%ju\n", (uintmax_t)id));
-        uint32_t job = rig_put(&r, &j);
-        rig_flush(&r);
-        assert_int_equal(rig_end(&r, job)->m.result.outcome, OUTCOME_DONE);
-        kept[i] = rig_wait(&r, MESSAGE_STARTED, job)->m.started.pid;
+        sprintf(
+            yaml + strlen(yaml),
+            "  k%d:\n    keep: 1\n    kill_grace: 1h\n    run: |\n"
+            "      w() { until [ -e @DIR@/$1 ]; do sleep 0.01; done; }\n"
+            "      echo '{\"ready\":true}' >&3\n"
+            "      while read -r n; do w k%d; echo '{\"id\":'$n',\"result\":\"done\"}' >&3; done\n"
+            "      w go\n",
+            i, i);
+    rig_open(&r, yaml, KEPT + 1);
+    for (uint32_t job = 1; job <= KEPT; job++) {
+        assert_int_equal(send_id(&r, tags[job - 1]), job);
+        kept[job - 1] = rig_wait(&r, MESSAGE_STARTED, job)->m.started.pid;
+    }
+    for (uint32_t i = 1; i <= KEPT; i++) {
+        close(open(rig_path(&r, tags[i % KEPT]), O_CREAT | O_WRONLY, 0600));
+        rig_end(&r, i % KEPT + 1);
     }
     rig_ping(&r);
     limit_files(&r, rig_count_proc(&r, "fd"));
-    rig_wait(&r, MESSAGE_RETURNED, rig_send(&r, "t"));
-    rig_until_gone(&r, kept[0]);
+    for (int i = 0; i < JOBS; i++)
+        rig_send(&r, "t");
+    while (rig_count(&r, MESSAGE_RETURNED) < JOBS)
+        rig_ping(&r);
+    close(open(rig_path(&r, "go"), O_CREAT | O_WRONLY, 0600));
     rig_until_gone(&r, kept[1]);
-    assert_true(rig_alive(kept[2]) && rig_alive(kept[3]));
+    rig_until_gone(&r, kept[2]);
     rig_ping(&r);
     assert_int_equal(rig_end(&r, rig_send(&r, "t"))->m.result.outcome, OUTCOME_DONE);
+    limit_files(&r, 1000);
+    for (uint32_t i = 0; i < KEPT; i += i ? 1 : 3)
+        assert_int_equal(rig_wait(&r, MESSAGE_STARTED, send_id(&r, tags[i]))->m.started.pid,
+                         kept[i]);
     rig_close(&r);
 }
 
@@ -519,7 +538,7 @@ int main(void)
         cmocka_unit_test(program_that_a_shell_could_run_is_run),
         cmocka_unit_test(job_that_cannot_start_is_returned_with_the_reason),
         cmocka_unit_test(too_many_open_files_gives_jobs_back),
-        cmocka_unit_test(too_many_open_files_ends_processes_that_are_idle),
+        cmocka_unit_test(too_many_open_files_ends_two_processes_that_are_idle_longest),
         cmocka_unit_test(a_waiting_job_has_a_descriptor_only_for_a_long_input),
         cmocka_unit_test(descriptors_of_waiting_jobs_have_room),
         cmocka_unit_test(lost_descriptors_give_jobs_back),
