@@ -291,7 +291,7 @@ static struct claim_ask ask_of(struct claims *claims, const struct look_step *s)
         .guarded = t->guarded,
         .unsure = claims->ctx->once && !t->guarded,
         .doubtful = look_tag_is_doubtful(s->tag),
-        .horizon_ms = h->batch > 1        ? 0
+        .horizon_ms = h->batch > 1 && !limit_name ? 0
                       : claims->ctx->once ? LIMIT_PASS_MS
                                           : look_pace_horizon_ms(&claims->look->pace),
         .under = is_under,

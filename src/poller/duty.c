@@ -28,6 +28,8 @@ void duty_init(struct duties *d, const struct look_settings *look, struct handle
     struct context *ctx = &d->ctx;
 
     look_init(&d->look, look, &ctx->clock);
+    /* one that ends by itself may end before all tags have had their turn */
+    d->look.turn.first = (size_t)(context_random() % UINT16_MAX);
     tags_init(&d->tags, &d->look, globs, handlers);
     d->tags.passes = passes;
     minute_init(&d->minute, ctx);

@@ -109,8 +109,8 @@ int64_t look_when(const struct look *l)
         if (at == NEVER_US)
             continue;
         at = MAX(at, look_tag_held_us(t));
-        if (at < next && want(l, t) > 0)
-            next = at;
+        if (at < next)
+            next = want(l, t) > 0 ? at : MIN(next, MAX(at, look_turn_free_us(&l->turn)));
     }
     return next;
 }
@@ -413,7 +413,8 @@ void look_claimed(struct look *l, struct look_tag *t, const struct look_claim *c
 {
     l->claim_failed = false;
     t->put_off_us = 0;
-    look_turn_took(&l->turn, t, MIN(c->won, l->processes), l->set.slots, l->running);
+    look_turn_took(&l->turn, t, MIN((c->won + t->batch - 1) / t->batch, l->processes),
+                   l->set.slots, l->running);
     look_pace_took(&l->pace.claim_us, c->seen, c->cost_us + now_us - c->answered_us);
     if (c->held == LIMIT_RATE)
         look_pace_rated(&l->pace, c->took_us, 8 * l->running > 5 * l->set.slots, now_us);

@@ -77,18 +77,16 @@ uint32_t look_tag_starts(const struct look_tag *t, uint32_t slots, uint32_t othe
     return MIN(t->max_running, MAX(others + kept < slots ? slots - others - kept : 0, some));
 }
 
-uint32_t look_tag_want(const struct look_tag *t, uint32_t slots, uint32_t others,
-                       enum look_ahead how)
+uint32_t look_tag_want(const struct look_tag *t, uint32_t slots, uint32_t others, bool others_wait)
 {
     uint32_t mine = jobs_of(t), at_once = at_once_of(t, slots, others), more, target;
 
     if (!at_once)
         return 0;
-    more = how == LOOK_AHEAD_NONE   ? 0
-           : how == LOOK_AHEAD_TURN ? ahead(t, at_once - MIN(at_once, mine))
-                                    : ahead(t, at_once);
     if (t->batch > 1) /* one batch waiting behind each that runs is enough */
-        more = MIN(more, at_once);
+        more = MIN(ahead(t, at_once), at_once);
+    else
+        more = ahead(t, at_once - (others_wait ? MIN(at_once, mine) : 0));
     target = at_once + more;
     if (mine >= target || target - mine < more / 2) /* no small pieces */
         return 0;

@@ -83,14 +83,11 @@ struct look_tag {
     int64_t pause_until_us; /* no claim before: the last change has kept other tags waiting */
 };
 
-/* What will have started before the next claim could is claimed, too: in all slots of the tag, or
- * in those that it gets now, as others wait for slots. */
-enum look_ahead { LOOK_AHEAD_ALL, LOOK_AHEAD_TURN, LOOK_AHEAD_NONE };
-/* For how many processes to claim tasks now: what can start at once, and what is claimed ahead. 0:
- * none. others: slots that jobs of other tags have. The last quarter of the slots is kept for tags
- * that have nothing running. */
-uint32_t look_tag_want(const struct look_tag *t, uint32_t slots, uint32_t others,
-                       enum look_ahead how);
+/* For how many processes to claim tasks now: what can start at once, and what will have started
+ * before the next claim could; if others wait for slots, in those only that it gets now. 0: none.
+ * others: slots that jobs of other tags have. The last quarter of the slots is kept for tags that
+ * have nothing running. */
+uint32_t look_tag_want(const struct look_tag *t, uint32_t slots, uint32_t others, bool others_wait);
 /* What the runner starts of it, which keeps slots for tags that have none running. */
 uint32_t look_tag_starts(const struct look_tag *t, uint32_t slots, uint32_t others);
 /* How many tasks to claim for them. */

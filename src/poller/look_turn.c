@@ -49,13 +49,17 @@ static uint32_t others(const struct look_turn *w, const struct look_tag *t, uint
 uint32_t look_turn_want(const struct look_turn *w, const struct look_tag *t, uint32_t slots,
                         uint32_t running)
 {
-    const uint32_t used = running + w->claimed + (uint32_t)handlers_slots_kept((int)slots);
+    const uint32_t used =
+        running + w->elsewhere + w->claimed + (uint32_t)handlers_slots_kept((int)slots);
     const uint32_t waiting = w->waiting - t->waits;
-    const enum look_ahead how = w->elsewhere                         ? LOOK_AHEAD_NONE
-                                : waiting && waiting + used >= slots ? LOOK_AHEAD_TURN
-                                                                     : LOOK_AHEAD_ALL;
 
-    return look_tag_want(t, slots, others(w, t, slots, running), how);
+    return look_tag_want(t, slots, others(w, t, slots, running),
+                         waiting && waiting + used >= slots);
+}
+
+int64_t look_turn_free_us(const struct look_turn *w)
+{
+    return w->claimed ? w->since_us + START_US : INT64_MAX;
 }
 
 struct look_tag *look_turn_next(struct look_turn *w, struct look_tag *const *tags, size_t count,
@@ -115,13 +119,18 @@ static uint64_t at_least(const struct look_elsewhere *e)
 void look_turn_elsewhere(struct look_turn *w, const struct look_elsewhere *e, size_t count,
                          uint64_t processes)
 {
-    for (size_t i = 0; i < count; i++)
-        processes -= MIN(processes, at_least(&e[i]));
+    uint64_t rest = processes, tasks = 0;
+
     for (size_t i = 0; i < count; i++) {
-        uint32_t more = (uint32_t)MIN(e[i].tasks, at_least(&e[i]) + processes);
+        rest -= MIN(rest, at_least(&e[i]));
+        tasks += e[i].tasks;
+    }
+    processes = MIN(processes, tasks);
+    w->elsewhere = (uint32_t)processes;
+    for (size_t i = 0; i < count; i++) {
+        uint32_t more = (uint32_t)MIN(MIN(e[i].tasks, processes), at_least(&e[i]) + rest);
 
         more -= e[i].tag->elsewhere;
-        w->elsewhere += more;
         e[i].tag->elsewhere += more;
         e[i].tag->running += more;
     }

@@ -50,10 +50,12 @@ void look_turn_over(struct look_turn *w, size_t count);
 /* It was claimed for so many starts. */
 void look_turn_took(struct look_turn *w, struct look_tag *t, size_t claimed, uint32_t slots,
                     uint32_t running);
+/* When slots that were claimed, and whose jobs have not started, count as free again. */
+int64_t look_turn_free_us(const struct look_turn *w);
 /* What ending dqds of this host still run: they started it in our place, so it counts as if it ran
- * here. Meanwhile nothing is claimed ahead, as the runner would start it. These are all tags that
- * have or had such tasks, in so many processes together: how many a batch needs is not known, and
- * each tag gets all that may be its own. */
+ * here. These are all tags that have or had such tasks, in so many processes together, which is
+ * what counts for the slots. How many a batch needs is not known: each tag gets all that may be its
+ * own. */
 struct look_elsewhere {
     struct look_tag *tag;
     uint64_t tasks; /* 0: none any more */

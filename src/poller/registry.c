@@ -127,6 +127,9 @@ static int count_ending(struct registry *r, const struct poller_say *say, uint64
         rc = poller_store_ending(r->ctx->db, &r->ctx->owner, say, take_ending, &e, err);
     if (rc == 0)
         look_turn_elsewhere(&r->look->turn, e.items, e.count, processes);
+    for (size_t i = 0; rc == 0 && i < e.count; i++)
+        link_send_elsewhere(r->ctx->link, tags_of(e.items[i].tag)->name, e.items[i].tag->elsewhere,
+                            r->look->turn.elsewhere);
     free(e.items);
     return rc < 0 && db_connected(r->ctx->db) ? 0 : rc;
 }

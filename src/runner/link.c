@@ -206,6 +206,11 @@ void link_send_reload(struct link *l, uint64_t digest)
     put(l, &(struct message){.type = MESSAGE_RELOAD, .reload = {digest}});
 }
 
+void link_send_elsewhere(struct link *l, const char *tag, uint32_t running, uint32_t all)
+{
+    put(l, &(struct message){.type = MESSAGE_ELSEWHERE, .elsewhere = {tag, running, all}});
+}
+
 void link_send_ping(struct link *l, uint64_t n)
 {
     put(l, &(struct message){.type = MESSAGE_PING, .ping = {n}});

@@ -64,6 +64,8 @@ void link_send_return(struct link *l); /* every job that has not started */
 /* Makes the runner read the handlers file again; if it is being read, once more afterwards. digest:
  * of the caller's table, which stays known. */
 void link_send_reload(struct link *l, uint64_t digest);
+/* Ending dqds of this host run so many jobs of the tag, and so many of all tags. */
+void link_send_elsewhere(struct link *l, const char *tag, uint32_t running, uint32_t all);
 void link_send_ping(struct link *l, uint64_t n);
 /* Sends what the socket takes. 0: everything was sent; 1: some is left; ERR_SYSTEM: the runner is
  * gone, but its reports can still be read. */

@@ -150,6 +150,15 @@ static void code_follow(struct codec *c, struct message_follow *m)
     m->what = (enum message_follow_what)what;
 }
 
+static void code_elsewhere(struct codec *c, struct message_elsewhere *m)
+{
+    code_text(c, &m->tag, TASK_TAG_MAX * 4);
+    code_u32(c, &m->running);
+    code_u32(c, &m->all);
+    if (c->gets && !m->tag)
+        c->in->bad = true;
+}
+
 /* ---- reports */
 
 static void code_started(struct codec *c, struct message_started *m)
@@ -226,6 +235,7 @@ static void code_kept(struct codec *c, struct message_kept *m)
     X(KILL, code_kill(c, &m->kill))             \
     X(FOLLOW, code_follow(c, &m->follow))       \
     X(RELOAD, code_u64(c, &m->reload.digest))   \
+    X(ELSEWHERE, code_elsewhere(c, &m->elsewhere)) \
     X(PING, code_u64(c, &m->ping.n))            \
     X(STARTED, code_started(c, &m->started))    \
     X(CHUNK, code_chunk(c, &m->chunk))          \

@@ -30,6 +30,7 @@ enum message_type {
     MESSAGE_FOLLOW,
     MESSAGE_RETURN, /* give back every job that has not started; has no fields */
     MESSAGE_RELOAD,
+    MESSAGE_ELSEWHERE,
     MESSAGE_PING,
     MESSAGE_STARTED = 101,
     MESSAGE_CHUNK,
@@ -109,6 +110,13 @@ struct message_follow {
 
 struct message_reload {
     uint64_t digest; /* of the poller's table: it stays known */
+};
+
+/* What ending dqds of this host still run counts as if it ran here. */
+struct message_elsewhere {
+    const char *tag;
+    uint32_t running; /* of the tag; replaces what was said of it before */
+    uint32_t all;     /* of all tags; at most the sum of these */
 };
 
 struct message_ping {
@@ -208,6 +216,7 @@ struct message {
         struct message_kill kill;
         struct message_follow follow;
         struct message_reload reload;
+        struct message_elsewhere elsewhere;
         struct message_ping ping;
         struct message_started started;
         struct message_chunk chunk;

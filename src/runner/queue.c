@@ -12,9 +12,11 @@
 #include "runner/job.h"
 #include "runner/keep.h"
 
+#include <limits.h>
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/param.h>
 
 static struct lane *lane_of(struct queue *q, const char *tag)
 {
@@ -116,11 +118,10 @@ struct job *queue_any(const struct queue *q)
     return q->turn ? q->turn->first : q->early_first;
 }
 
-void queue_leave(struct queue *q, struct job *j)
+static void lane_leave(struct queue *q, struct lane *l)
 {
-    struct lane *l = j->lane, **at = &q->lanes;
+    struct lane **at = &q->lanes;
 
-    j->lane = NULL;
     if (--l->jobs)
         return;
     while (*at != l)
@@ -128,6 +129,27 @@ void queue_leave(struct queue *q, struct job *j)
     *at = l->all_next;
     free(l->tag);
     free(l);
+}
+
+void queue_leave(struct queue *q, struct job *j)
+{
+    struct lane *l = j->lane;
+
+    j->lane = NULL;
+    lane_leave(q, l);
+}
+
+/* Those elsewhere, if there are any, count as one of the lane's jobs. */
+void queue_elsewhere(struct queue *q, const char *tag, uint32_t running, uint32_t all)
+{
+    struct lane *l = lane_of(q, tag);
+    const int n = (int)MIN(running, INT_MAX / 2);
+
+    l->jobs += 1U + (n > 0) - (l->elsewhere > 0);
+    l->running += n - l->elsewhere;
+    l->elsewhere = n;
+    q->elsewhere = (int)MIN(all, INT_MAX / 2);
+    lane_leave(q, l);
 }
 
 static bool may_start(const struct queue *q, const struct lane *l, int64_t now_us)
@@ -152,6 +174,7 @@ struct job *queue_pick(struct queue *q, int free_slots, int slots, int64_t now_u
     struct lane *l = q->turn;
     bool some = false;
 
+    free_slots -= q->elsewhere;
     if (!l || free_slots <= 0)
         return NULL;
     do {

@@ -9,14 +9,15 @@
 
 struct job;
 
-/* A tag that has jobs, waiting or running. */
+/* A tag that has jobs, waiting or running, here or elsewhere. */
 struct lane {
     char *tag;
     struct lane *all_next;
     struct lane *prev, *next; /* ring of the lanes that have waiting jobs */
     struct job *first, *last; /* waiting, in the order of arrival */
     size_t jobs;              /* waiting or running */
-    int running;              /* counted by crew.c */
+    int running;              /* counted by crew.c, and those elsewhere */
+    int elsewhere;            /* see queue_elsewhere */
     int64_t start_us;         /* see queue_last_start */
     int credit;               /* grows by its handler's weight with each turn; a start needs 10 */
 };
@@ -28,6 +29,7 @@ struct queue {
     struct job *early_first, *early_last; /* those with a start_us, in its order */
     /* all may start until then, and each at least until its own order.vouched_us */
     int64_t vouched_us;
+    int elsewhere; /* slots that are taken there */
 };
 
 void queue_add(struct queue *q, struct job *j, const char *tag); /* sets j->lane */
@@ -38,6 +40,8 @@ int64_t queue_ripen(struct queue *q, int64_t now_us);
 void queue_take(struct queue *q, struct job *j);
 /* A job that was taken leaves its lane, which is freed with its last job. */
 void queue_leave(struct queue *q, struct job *j);
+/* So many jobs of the tag, and `all` of all tags, count as running: ending dqds run them. */
+void queue_elsewhere(struct queue *q, const char *tag, uint32_t running, uint32_t all);
 /* Any job that waits, or NULL. */
 struct job *queue_any(const struct queue *q);
 /* When a job was last started that is under the same limit, as far as the runner can tell: of its

@@ -302,6 +302,9 @@ static void take_order(struct runner *r, const struct message *m)
         r->kept_digest = m->reload.digest;
         reload_ask(r->reload);
         break;
+    case MESSAGE_ELSEWHERE:
+        queue_elsewhere(&r->crew.queue, m->elsewhere.tag, m->elsewhere.running, m->elsewhere.all);
+        break;
     case MESSAGE_PING:
         reply_pong(&r->out, m->ping.n);
         break;

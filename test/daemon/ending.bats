@@ -70,3 +70,15 @@ others_start()
     let_go
     wait_until is "status = 1" 11
 }
+
+@test 'each run begins with another tag, so that all have their turn' {
+    write_handlers <<'END'
+handlers: {'t*': {run: 'sleep 0.2'}}
+END
+    for n in 1 2 3 4 5 6; do yes "{\"tag\":\"t$n\"}" | head -n 200; done | dq -q add --from - >/dev/null
+    for ((n = 0; n < 150; n++)); do
+        dqd --for 100ms --slots 1
+        [ "$(sql 'SELECT COUNT(DISTINCT tag) FROM dq_task WHERE status = 1')" -lt 6 ] || return 0
+    done
+    false
+}

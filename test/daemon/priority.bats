@@ -105,3 +105,17 @@ END
     kill $few $many
     wait $few $many
 }
+
+@test 'of a rate that tags share, one whose handler takes batches has its part' {
+    write_handlers <<END
+handlers:
+  one: {run: ':', limit: shared}
+  many: {run: 'cat >/dev/null', limit: shared, batch: 5}
+END
+    dq -q limit shared --rate 20/s
+    yes '{"tag":"one"}' | head -n 2000 | dq -q add --from -
+    yes '{"tag":"many"}' | head -n 40 | dq -q add --from -
+    dqd_start --resident
+    wait_until is "tag = 'many' AND status = 1" 40
+    [ "$(sql "SELECT COUNT(*) FROM dq_task WHERE tag = 'one' AND status = 0")" -gt 1000 ]
+}

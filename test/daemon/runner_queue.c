@@ -139,6 +139,35 @@ static void max_running_holds_per_tag(void **state)
     rig_close(&r);
 }
 
+static void what_runs_elsewhere_counts(void **state)
+{
+    (void)state;
+    struct rig r;
+    uint32_t a[3], b[3];
+
+    rig_open(&r, "defaults: {max_running: 2}\nhandlers:\n  '*': {run: sleep 1000}\n", 4);
+    link_send_elsewhere(r.link, "a", 1, 3);
+    for (size_t i = 0; i < 3; i++) {
+        a[i] = rig_send(&r, "a");
+        b[i] = rig_send(&r, "b");
+    }
+    rig_wait(&r, MESSAGE_STARTED, b[0]); /* the last slot is kept for a tag that runs nothing */
+    rig_ping(&r);
+    assert_int_equal(running(&r), 1);
+    link_send_elsewhere(r.link, "a", 1, 1);
+    rig_wait(&r, MESSAGE_STARTED, a[0]);
+    rig_ping(&r);
+    assert_int_equal(running(&r), 2);
+    link_send_elsewhere(r.link, "c", 0, 0); /* the tag's own places still count */
+    rig_wait(&r, MESSAGE_STARTED, b[1]);
+    rig_ping(&r);
+    assert_int_equal(running(&r), 3);
+    link_send_kill(r.link, b[0], MESSAGE_KILL_CANCELLED);
+    link_send_elsewhere(r.link, "a", 0, 0);
+    rig_wait(&r, MESSAGE_STARTED, a[1]);
+    rig_close(&r);
+}
+
 static void unstarted_jobs_are_given_back(void **state)
 {
     (void)state;
@@ -385,6 +414,7 @@ int main(void)
         cmocka_unit_test(turns_follow_weights),
         cmocka_unit_test(last_quarter_is_kept_for_tags_with_nothing_running),
         cmocka_unit_test(max_running_holds_per_tag),
+        cmocka_unit_test(what_runs_elsewhere_counts),
         cmocka_unit_test(unstarted_jobs_are_given_back),
         cmocka_unit_test(of_late_starts_one_is_made_up_for),
         cmocka_unit_test(thousands_of_waiting_jobs_arrive_in_order),

@@ -206,6 +206,7 @@ static void small_messages_arrive_in_order(void **state)
         {.type = MESSAGE_PONG, .pong = {UINT64_MAX}},
         {.type = MESSAGE_FOLLOW, .number = 6, .follow = {MESSAGE_FOLLOW_END}},
         {.type = MESSAGE_CHUNK, .number = 7, .chunk = {UINT64_MAX, "ab", 2, true}},
+        {.type = MESSAGE_ELSEWHERE, .elsewhere = {"t", 3, UINT32_MAX}},
     };
     const size_t count = sizeof all / sizeof all[0];
     struct message got[sizeof all / sizeof all[0]];
@@ -240,6 +241,9 @@ static void small_messages_arrive_in_order(void **state)
     assert_int_equal(got[13].chunk.size, 2);
     assert_memory_equal(got[13].chunk.data, "ab", 2);
     assert_true(got[13].chunk.more);
+    assert_string_equal(got[14].elsewhere.tag, "t");
+    assert_int_equal(got[14].elsewhere.running, 3);
+    assert_int_equal(got[14].elsewhere.all, UINT32_MAX);
     pair_close(&p);
 }
 
