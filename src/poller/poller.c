@@ -99,16 +99,17 @@ static void drain(struct poller *p, const char *why, int64_t limit_us)
     notify_send("STOPPING=1\nSTATUS=%s, %zu jobs left", why, jobs(p));
     log_event(LOG_INFO, why, "jobs=%zu", jobs(p));
     d->ctx.ending = true;
-    registry_beat_soon(&d->registry); /* others take our share */
+    registry_end(&d->registry);
     wakeup_end(&d->wakeup);
     return_waiting(d, "dqd is stopping");
 }
 
 /* The next cron-style run may begin while our last handlers finish. It counts them, so it must be
- * able to see that they are the last ones. */
+ * able to see that they are the last ones, if it can see us at all. */
 static void unlock(struct poller *p)
 {
-    if (p->phase == PHASE_RUN || p->lock_fd < 0 || !p->duties.registry.said_end)
+    if (p->phase == PHASE_RUN || p->lock_fd < 0 ||
+        !registry_has_ended(&p->duties.registry, when_steady_us()))
         return;
     close(p->lock_fd);
     p->lock_fd = -1;

@@ -30,6 +30,8 @@
 #define SOON_US INT64_C(100000)
 /* While ending dqds keep places taken: so long may one of these that is free stay empty. */
 #define ELSEWHERE_US INT64_C(1000000)
+/* Counting them reads all running tasks of the fleet: then so many times as long passes without. */
+#define COUNT_REST 20
 
 void registry_init(struct registry *r, struct context *ctx, struct look *look, struct tag_set *tags,
                    const char *mode, bool passes)
@@ -60,15 +62,42 @@ unsigned registry_shares(const struct registry *r)
     return r->shares;
 }
 
+static int64_t stale_us(const struct registry *r)
+{
+    return STALE_BEATS * r->ctx->conf->dqd.heartbeat_ms * 1000;
+}
+
+/* Jobs that have not started: others could not count them. */
+static bool has_queued(const struct registry *r)
+{
+    struct tag_state *t;
+    uint32_t queued = 0;
+
+    for (size_t at = 0; !queued && (t = tags_each(r->tags, &at));)
+        queued = t->look.queued;
+    return queued;
+}
+
 int64_t registry_next(const struct registry *r)
 {
     const int64_t every_us = r->ctx->conf->dqd.heartbeat_ms * 1000;
+    const bool ends = r->ctx->ending && !r->said_end && !r->unheard;
+    const bool counts = ends || r->look->turn.elsewhere;
+    const int64_t most_us = r->soon ? SOON_US : counts ? ELSEWHERE_US : every_us;
 
-    const int64_t most_us = r->soon ? SOON_US : r->look->turn.elsewhere ? ELSEWHERE_US : every_us;
-
-    if (r->ctx->ending && !r->said_end && !r->unheard)
+    if (!r->beat_us || (ends && (r->beat_us < r->ending_us || !has_queued(r))))
         return 0;
-    return r->beat_us ? r->beat_us + MIN(most_us, every_us) : 0;
+    return r->beat_us + MIN(most_us, every_us);
+}
+
+void registry_end(struct registry *r)
+{
+    r->ending_us = when_steady_us();
+}
+
+bool registry_has_ended(const struct registry *r, int64_t now_us)
+{
+    return r->said_end || (r->ending_us && now_us - r->ending_us >= stale_us(r));
 }
 
 void registry_beat_soon(struct registry *r)
@@ -112,26 +141,38 @@ static void take_ending(void *arg, const char *tag, uint64_t tasks)
     put_ending(e, tags_named(e->tags, tag), tasks);
 }
 
-/* If it fails, the next heartbeat counts again. */
-static int count_ending(struct registry *r, const struct poller_say *say, uint64_t processes,
-                        struct err *err)
+/* After the heartbeat, which has returned rc. If either fails, the next one counts again; what was
+ * counted holds until the dqds that were counted may be dead. */
+static int count_ending(struct registry *r, int rc, const struct poller_say *say,
+                        uint64_t processes, struct err *err)
 {
     struct ending e = {.tags = r->tags};
+    const int64_t begun_us = when_steady_us();
     struct tag_state *t;
-    int rc = 0;
 
+    if (processes && begun_us < r->count_us)
+        return 0;
     for (size_t at = 0; r->look->turn.elsewhere && (t = tags_each(r->tags, &at));)
         if (t->look.elsewhere)
             put_ending(&e, t, 0);
+    const size_t had = e.count;
     if (processes)
         rc = poller_store_ending(r->ctx->db, &r->ctx->owner, say, take_ending, &e, err);
-    if (rc == 0)
+    const int64_t now_us = when_steady_us();
+    if (rc == 0) {
+        r->count_us = now_us + COUNT_REST * (now_us - begun_us);
+    } else {
+        e.count = had;
+        processes = 0;
+    }
+    const bool holds = rc < 0 && now_us - r->count_us < stale_us(r);
+    if (!holds)
         look_turn_elsewhere(&r->look->turn, e.items, e.count, processes);
-    for (size_t i = 0; rc == 0 && i < e.count; i++)
+    for (size_t i = 0; !holds && i < e.count; i++)
         link_send_elsewhere(r->ctx->link, tags_of(e.items[i].tag)->name, e.items[i].tag->elsewhere,
                             r->look->turn.elsewhere);
     free(e.items);
-    return rc < 0 && db_connected(r->ctx->db) ? 0 : rc;
+    return rc;
 }
 
 /* ---- the heartbeat ---- */
@@ -144,7 +185,7 @@ static int say(struct registry *r, struct poller_share *ret, struct err *err)
     struct poller_say say = {.mode = r->mode,
                              .slots = ctx->ending || !table->number ? 0 : (int)ctx->slots,
                              .running = (int)look_running(r->look),
-                             .stale_after_ms = STALE_BEATS * ctx->conf->dqd.heartbeat_ms,
+                             .stale_after_ms = stale_us(r) / 1000,
                              .lease_ms = ctx->conf->dqd.lease_ms,
                              .handlers = r->tags->recorded,
                              .serves = table->number,
@@ -155,8 +196,11 @@ static int say(struct registry *r, struct poller_share *ret, struct err *err)
                              .careful = r->unheard};
     int rc = poller_store_beat(ctx->db, &ctx->owner, &say, ret, err);
 
-    r->said_end = rc == 0 && ctx->ending && !ret->unheard;
-    return rc < 0 || ctx->ending ? rc : count_ending(r, &say, ret->ending, err);
+    r->said_end = rc == 0 && ctx->ending && !ret->unheard && !has_queued(r);
+    if (ctx->ending)
+        return rc;
+    const int counted = count_ending(r, rc, &say, rc < 0 ? 0 : ret->ending, err);
+    return rc < 0 || !db_connected(ctx->db) ? counted : 0;
 }
 
 /* ---- what dq_event says of dqds ---- */
@@ -266,8 +310,7 @@ int registry_beat(struct registry *r, struct err *err)
     if (!r->beat_us)
         r->since_pass_ms = s.since_pass_ms;
     int64_t now_us = when_steady_us();
-    if (!r->passes && r->beat_us && !r->back_us &&
-        now_us - r->beat_us >= STALE_BEATS * ctx->conf->dqd.heartbeat_ms * 1000)
+    if (!r->passes && r->beat_us && !r->back_us && now_us - r->beat_us >= stale_us(r))
         r->back_us = r->beat_us;
     r->beat_us = now_us;
     r->soon = false;

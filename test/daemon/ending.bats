@@ -38,9 +38,12 @@ others_start()
 }
 
 @test 'a run counts for max_running what the last one of its host still runs, and so does dq why' {
+    own_ini 's/^\[dqd\]/&\ndrain_timeout = 1h/'
     slow 2 6
-    dqd_start --for 1s
+    dqd_start --for 10m --config "$BATS_TEST_TMPDIR/own.ini"
     other_pid=$DQD_PID
+    wait_until begun 2
+    kill "$other_pid"
     wait_until is_ending "$other_pid"
     dqd_start --for 10m
     others_start
@@ -81,4 +84,21 @@ END
         [ "$(sql 'SELECT COUNT(DISTINCT tag) FROM dq_task WHERE status = 1')" -lt 6 ] || return 0
     done
     false
+}
+
+locked() { [[ $(dqd --config "$BATS_TEST_TMPDIR/own.ini" 2>&1) == *'is already running'* ]]; }
+@test 'a run that cannot say that it is ending keeps the next one waiting only until it counts as dead' {
+    own_ini 's/^\[dqd\]/&\nheartbeat = 200ms\ndrain_timeout = 1h/'
+    slow 2 2
+    dqd_start --for 10m --config "$BATS_TEST_TMPDIR/own.ini"
+    other_pid=$DQD_PID
+    wait_until begun 2
+    locked
+    sql "CREATE TRIGGER refused BEFORE UPDATE ON dq_poller FOR EACH ROW
+         SIGNAL SQLSTATE '45000' SET MESSAGE_TEXT = 'no'"
+    kill "$other_pid"
+    wait_until refute locked
+    sql 'DROP TRIGGER refused'
+    is 'status = 3' 2
+    let_go
 }
