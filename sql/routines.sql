@@ -13,8 +13,11 @@ SET @dq_sql_mode = @@SESSION.sql_mode, SESSION sql_mode = 'STRICT_ALL_TABLES,NO_
 -- Not for callers. p_expected_time NULL: p_delay_ms from now. p_conflict: keep, error, replace, again, debounce.
 -- The "?" is not in the regular expression because MariaDB 10.5 takes characters beyond U+FFFF for one there. Hence those of
 -- them that are invisible are found by their bytes.
--- One statement finds out whether a live task has the key, locks it, and replaces it or, if it runs, marks it. In LAST_INSERT_ID, which every session has
--- for itself, the update leaves the id of that task, with a bit for "there was one" and a bit for "it is not pending".
+-- One statement finds out whether a live task has the key, locks it, and replaces it. In LAST_INSERT_ID, which every session has for itself, it
+-- leaves the id of that task, with a bit for "there was one" and a bit for "it is not pending". "again" repeats it to mark a task that runs. What
+-- dqds know is asked between, not before: MariaDB would end a transaction whose snapshot is older than a row that it locks later.
+-- It is asked by SELECT ... INTO: under REPEATABLE READ, IF and SET with a subquery lock each row that they read until the transaction ends,
+-- and dqds write to dq_poller all the time. LIMIT 1 because of sql_select_limit.
 CREATE PROCEDURE dq_add_task(
   p_tag varchar(512) CHARACTER SET utf8mb4 COLLATE utf8mb4_bin,
   p_key varchar(512) CHARACTER SET utf8mb4 COLLATE utf8mb4_bin,
@@ -37,8 +40,9 @@ BEGIN
   DECLARE v_running bigint unsigned DEFAULT 2305843009213693952;
   DECLARE v_callers_id, v_id bigint unsigned;
   DECLARE v_replace bool DEFAULT p_conflict IN ('replace', 'again', 'debounce');
-  DECLARE v_again bool DEFAULT p_conflict IN ('again', 'debounce');
+  DECLARE v_again bool DEFAULT FALSE; -- it runs, and no live dqd is too old
   DECLARE v_time, v_now datetime(3);
+  DECLARE v_old int;
 
   SET p_id = NULL;
   IF p_tag IS NULL OR CHAR_LENGTH(p_tag) NOT BETWEEN 1 AND 128 OR LOCATE('?', p_tag) OR p_tag REGEXP
@@ -62,53 +66,61 @@ BEGIN
   END IF;
 
   SET v_now = UTC_TIMESTAMP(3); -- each statement has its own
+  SET v_time = IFNULL(p_expected_time, v_now + INTERVAL p_delay_ms * 1000 MICROSECOND);
   IF p_expires_ms IS NOT NULL THEN
-    SET p_expires_time = GREATEST(v_now, IFNULL(p_expected_time, v_now + INTERVAL p_delay_ms * 1000 MICROSECOND))
-                         + INTERVAL p_expires_ms * 1000 MICROSECOND;
-  ELSEIF p_expires_time <= IFNULL(p_expected_time, v_now + INTERVAL p_delay_ms * 1000 MICROSECOND) THEN
+    SET p_expires_time = GREATEST(v_now, v_time) + INTERVAL p_expires_ms * 1000 MICROSECOND;
+  ELSEIF p_expires_time <= v_time THEN
     SIGNAL SQLSTATE '45000' SET MESSAGE_TEXT = 'dq: options: expires_utc: it would expire before it is due';
   END IF;
-  IF p_priority IS NOT NULL AND EXISTS (SELECT 1 FROM dq_poller WHERE knows < 3 AND (next_pass > v_now
-                              OR last_seen > v_now - INTERVAL (stale_after * 1000) MICROSECOND)) THEN
-    SIGNAL SQLSTATE '45000' SET MESSAGE_TEXT = 'dq: options: priority: a live dqd is too old for it: dq pollers lists them';
-  END IF;
-  IF v_again THEN
-    SET v_again = NOT EXISTS (SELECT 1 FROM dq_poller WHERE knows < 1 AND (next_pass > v_now
-                              OR last_seen > v_now - INTERVAL (stale_after * 1000) MICROSECOND));
-    SET v_time = IFNULL(p_expected_time, v_now + INTERVAL p_delay_ms * 1000 MICROSECOND);
+  IF p_priority IS NOT NULL THEN
+    SELECT COUNT(*) INTO v_old FROM dq_poller
+    WHERE knows < 3 AND (next_pass > v_now OR last_seen > v_now - INTERVAL (stale_after * 1000) MICROSECOND) LIMIT 1;
+    IF v_old THEN
+      SIGNAL SQLSTATE '45000' SET MESSAGE_TEXT = 'dq: options: priority: a live dqd is too old for it: dq pollers lists them';
+    END IF;
   END IF;
   SET v_callers_id = LAST_INSERT_ID();
-  INSERT INTO dq_task (tag, task_key, live, message_body, body_size, delay_time, max_attempts, attempt, expected_time, create_time, expires_time,
-                       status, priority)
-  VALUES (p_tag, p_key, IF(p_key IS NULL, NULL, 1), p_body, OCTET_LENGTH(p_body), p_delay_ms, p_max_attempts, p_attempt,
-          IFNULL(p_expected_time, v_now + INTERVAL p_delay_ms * 1000 MICROSECOND), v_now, p_expires_time,
-          IFNULL(p_priority, 0), p_priority)
-  ON DUPLICATE KEY UPDATE
-    live = IF(LAST_INSERT_ID(id + v_had + IF(status IN (0, 5, 6), 0, v_running)), 1, 1),
-    version = version + IF(v_replace AND status IN (0, 5, 6), 1, 0),
-    run = run + (run < 4294967295 AND v_replace AND status IN (0, 5, 6) AND (claim_token IS NOT NULL OR execution_time IS NOT NULL)),
-    attempt = IF(v_replace AND status IN (0, 5, 6), p_attempt, attempt),
-    message_body = IF(v_replace AND status IN (0, 5, 6), p_body, message_body),
-    body_size = IF(v_replace AND status IN (0, 5, 6), OCTET_LENGTH(p_body), body_size),
-    delay_time = IF(v_replace AND status IN (0, 5, 6), 0, delay_time),
-    max_attempts = IF(v_replace AND status IN (0, 5, 6), p_max_attempts, IF(v_again, IFNULL(p_max_attempts, max_attempts), max_attempts)),
-    expected_time = IF(v_replace AND status IN (0, 5, 6),
-                       CASE p_conflict WHEN 'again' THEN LEAST(expected_time, v_time)
-                                       WHEN 'debounce' THEN GREATEST(expected_time, v_time)
-                       ELSE IFNULL(p_expected_time, v_now + INTERVAL p_delay_ms * 1000 MICROSECOND) END, expected_time),
-    update_time = IF(v_replace AND status IN (0, 5, 6), v_now, update_time),
-    again_body = IF(v_again AND status = 3, p_body, again_body),
-    again_time = IF(v_again AND status = 3,
-                    IF(p_conflict = 'again', LEAST(IFNULL(again_time, v_time), v_time),
-                       GREATEST(IFNULL(again_time, v_time), v_time)), again_time),
-    expires_time = IF(v_replace AND status IN (0, 5, 6) OR v_again AND status = 3,
-                      IF(p_expires_ms IS NULL, p_expires_time + INTERVAL IF(p_conflict = 'debounce',
-                           GREATEST(TIMESTAMPDIFF(MICROSECOND, GREATEST(v_now, v_time), IF(status = 3, again_time, expected_time)), 0), 0) MICROSECOND,
-                         GREATEST(v_now, IF(status = 3, again_time, expected_time))
-                         + INTERVAL p_expires_ms * 1000 MICROSECOND), expires_time),
-    priority = IF(v_replace AND status IN (0, 5, 6), p_priority, IF(v_again, IFNULL(p_priority, priority), priority)),
-    status = IF(v_replace AND status IN (0, 5, 6), IFNULL(priority, 0), status);
-  SET v_id = LAST_INSERT_ID();
+  add_task: LOOP
+    INSERT INTO dq_task (tag, task_key, live, message_body, body_size, delay_time, max_attempts, attempt, expected_time, create_time, expires_time,
+                         status, priority)
+    VALUES (p_tag, p_key, IF(p_key IS NULL, NULL, 1), p_body, OCTET_LENGTH(p_body), p_delay_ms, p_max_attempts, p_attempt,
+            v_time, v_now, p_expires_time, IFNULL(p_priority, 0), p_priority)
+    ON DUPLICATE KEY UPDATE
+      live = IF(LAST_INSERT_ID(id + v_had + IF(status IN (0, 5, 6), 0, v_running)), 1, 1),
+      version = version + IF(v_replace AND status IN (0, 5, 6), 1, 0),
+      run = run + (run < 4294967295 AND v_replace AND status IN (0, 5, 6) AND (claim_token IS NOT NULL OR execution_time IS NOT NULL)),
+      attempt = IF(v_replace AND status IN (0, 5, 6), p_attempt, attempt),
+      message_body = IF(v_replace AND status IN (0, 5, 6), p_body, message_body),
+      body_size = IF(v_replace AND status IN (0, 5, 6), OCTET_LENGTH(p_body), body_size),
+      delay_time = IF(v_replace AND status IN (0, 5, 6), 0, delay_time),
+      max_attempts = IF(v_replace AND status IN (0, 5, 6), p_max_attempts, IF(v_again, IFNULL(p_max_attempts, max_attempts), max_attempts)),
+      expected_time = IF(v_replace AND status IN (0, 5, 6),
+                         CASE p_conflict WHEN 'again' THEN LEAST(expected_time, v_time)
+                                         WHEN 'debounce' THEN GREATEST(expected_time, v_time)
+                         ELSE v_time END, expected_time),
+      update_time = IF(v_replace AND status IN (0, 5, 6), v_now, update_time),
+      again_body = IF(v_again AND status = 3, p_body, again_body),
+      again_time = IF(v_again AND status = 3,
+                      IF(p_conflict = 'again', LEAST(IFNULL(again_time, v_time), v_time),
+                         GREATEST(IFNULL(again_time, v_time), v_time)), again_time),
+      expires_time = IF(v_replace AND status IN (0, 5, 6) OR v_again AND status = 3,
+                        IF(p_expires_ms IS NULL, p_expires_time + INTERVAL IF(p_conflict = 'debounce',
+                             GREATEST(TIMESTAMPDIFF(MICROSECOND, GREATEST(v_now, v_time), IF(status = 3, again_time, expected_time)), 0), 0) MICROSECOND,
+                           GREATEST(v_now, IF(status = 3, again_time, expected_time))
+                           + INTERVAL p_expires_ms * 1000 MICROSECOND), expires_time),
+      priority = IF(v_replace AND status IN (0, 5, 6), p_priority, IF(v_again, IFNULL(p_priority, priority), priority)),
+      status = IF(v_replace AND status IN (0, 5, 6), IFNULL(priority, 0), status);
+    SET v_id = LAST_INSERT_ID();
+    IF v_again OR p_conflict NOT IN ('again', 'debounce') OR NOT v_id & v_running THEN
+      LEAVE add_task;
+    END IF;
+    SELECT COUNT(*) INTO v_old FROM dq_poller
+    WHERE knows < 1 AND (next_pass > v_now OR last_seen > v_now - INTERVAL (stale_after * 1000) MICROSECOND) LIMIT 1;
+    IF v_old THEN
+      LEAVE add_task;
+    END IF;
+    SET v_again = TRUE;
+  END LOOP;
   DO LAST_INSERT_ID(v_callers_id);
 
   SET p_id = v_id & (v_running - 1);
@@ -333,7 +345,10 @@ BEGIN
   DECLARE v_reason varchar(512) CHARACTER SET utf8mb4 COLLATE utf8mb4_bin;
   DECLARE v_has_running, v_has_rate bool;
   DECLARE v_count, v_period_ms bigint;
+  DECLARE v_old int;
 
+  SELECT COUNT(*) INTO v_old FROM dq_poller
+  WHERE knows < 2 AND (next_pass > UTC_TIMESTAMP(3) OR last_seen > UTC_TIMESTAMP(3) - INTERVAL (stale_after * 1000) MICROSECOND) LIMIT 1;
   IF p_name IS NULL OR CHAR_LENGTH(p_name) NOT BETWEEN 1 AND 128 OR p_name REGEXP '^-|[[:space:][:cntrl:]*,"]' OR LOCATE('?', p_name) THEN
     SET v_error = 'dq: name: that of a tag, or one that handlers name in limit:';
   ELSEIF p_options IS NULL OR NOT JSON_VALID(p_options) OR JSON_TYPE(IF(JSON_VALID(p_options), p_options, '0')) <> 'OBJECT'
@@ -361,8 +376,7 @@ BEGIN
       SET v_error = 'dq: options: burst: a number from 1 to 1000000, with rate; at that rate, it takes at most a year';
     ELSEIF CHAR_LENGTH(v_reason) > 255 THEN
       SET v_error = 'dq: options: reason: at most 255 characters';
-    ELSEIF EXISTS (SELECT 1 FROM dq_poller WHERE knows < 2 AND (next_pass > UTC_TIMESTAMP(3)
-                   OR last_seen > UTC_TIMESTAMP(3) - INTERVAL (stale_after * 1000) MICROSECOND)) THEN
+    ELSEIF v_old THEN
       SET v_error = 'dq: a live dqd is too old for limits: dq pollers lists them';
     END IF;
   END IF;

@@ -307,6 +307,38 @@ END
     [ "$(row 'again_body')" = sixth ]
 }
 
+@test 'a transaction that adds again, with a priority, or sets a limit keeps no heartbeat waiting' {
+    id=$(dq -q add t first --key runs)
+    fake_dqd t
+    runs
+    for level in 'REPEATABLE READ' 'READ COMMITTED'; do
+        lock_task "$id"
+        echo "ROLLBACK; SET SESSION TRANSACTION ISOLATION LEVEL $level; START TRANSACTION;
+            CALL dq_add_again('t', 'new', 'x', 0, @id); CALL dq_add_again('t', 'runs', 'x', 0, @id);
+            CALL dq_add_options('t', NULL, '', '{\"priority\": \"high\"}', @id);
+            CALL dq_limit_set('t', '{\"running\": 3}'); SELECT CONCAT('called ', @id > 0);" >&9
+        wait_until grep -qx 'called 1' "$BATS_TEST_TMPDIR/locked"
+        # what a transaction has locked stays so until lock_release
+        sql 'SET SESSION innodb_lock_wait_timeout = 1; UPDATE dq_poller SET running = running + 1'
+        lock_release
+    done
+}
+
+@test 'a transaction that waits for the row of a running task adds to it again' {
+    strict=$(sql "SHOW VARIABLES LIKE 'innodb_snapshot_isolation'" | sed 's/\t.*/ = 1;/; s/^/SET SESSION /')
+    id=$(dq -q add t first --key k)
+    runs
+    lock_task "$id"
+    echo "UPDATE dq_task SET version = version + 1;" >&9
+    sql "$strict SET SESSION TRANSACTION ISOLATION LEVEL REPEATABLE READ; START TRANSACTION;
+         CALL dq_add_again('t', 'k', 'second', 0, @id); COMMIT" 3>&- 9>&- &
+    waits() { [ "$(sql "SELECT COUNT(*) FROM information_schema.innodb_trx WHERE trx_state = 'LOCK WAIT'")" -eq 1 ]; }
+    wait_until waits
+    echo 'COMMIT;' >&9
+    lock_release
+    [ "$(row 'version, again_body')" = $'8\tsecond' ]
+}
+
 @test '--debounce without again is refused' {
     for conflict in '' '--key-conflict replace'; do
         try dq add t x --key k --debounce $conflict
