@@ -72,6 +72,27 @@ refused()
     denied producer "CALL dq_add('t', NULL, '', 0, @id)" 'UPDATE dq_task SET status = 1'
 }
 
+@test 'dq_producer: replace, again and priorities with the rights that are named for them' {
+    comment=$(sed -n '/^-- dq add/,/^CREATE/s/^-- //p' "$DQ_TOP/sql/grants.sql.example" | tr '\n' ' ')
+    rights=('UPDATE on dq_task' 'SELECT (priority, run, claim_token, execution_time)' 'SELECT, INSERT on dq_event'
+        'SELECT on dq_poller' 'INSERT (status, priority)')
+    for right in "${rights[@]}"; do
+        [[ $comment == *"$right"* ]]
+        [[ $right == *\ on\ * ]] || right+=' on dq_task'
+        sql "GRANT ${right/ on / ON dq.} TO dq_producer@localhost"
+    done
+    id=$(as dq_producer dq -q add t body --key k --in 1h)
+    for word in replace again; do as dq_producer dq -q add t "$word" --key k --key-conflict "$word" --in 1h; done
+    sql 'UPDATE dq_task SET status = 3, version = 9, attempt = 1'
+    as dq_producer dq -q add t running --key k --key-conflict again --priority high
+    [ "$(sql 'SELECT message_body, again_body FROM dq_task')" = $'again\trunning' ]
+    refused producer dq cancel "$id"
+    for right in "${rights[@]}"; do
+        [[ $right == *\ on\ * ]] || right+=' on dq_task'
+        sql "REVOKE ${right/ on / ON dq.} FROM dq_producer@localhost"
+    done
+}
+
 @test 'dq_worker: dqd runs tasks, adds none but those of schedules, and changes no table' {
     write_handlers <<<"handlers: {t: {run: 'echo hi; until [ -e $BATS_TEST_TMPDIR/go ]; do sleep 0.05; done'}}"
     id=$(dq -q add t)
