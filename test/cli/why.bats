@@ -384,22 +384,20 @@ YAML
 }
 
 @test 'what runs of another tag under the same limit is why a task waits, wherever that is said' {
-    write_handlers <<YAML
-handlers:
-  g: {run: exec sleep 1000, limit: prov}
-  h: {run: exec sleep 1000, limit: prov}
-YAML
-    dq -q limit prov --running 1
+    under='{run: exec sleep 1000, limit: prov, global_max_running: 1}' # until dq limit sets it
+    write_handlers <<<"handlers: {g: $under, h: $under}"
     dqd_start --resident
     id=$(dq -q add g)
     wait_until runs "$id"
-    id=$(dq -q add h)
-    full='limit prov: global_max_running 1 is full'
-    says() { why "$id" && grep -q "^  $full  *1 task under this limit" "$BATS_TEST_TMPDIR/why"; }
-    wait_until says
-    grep -qxF '  dq limit prov --running 2' "$BATS_TEST_TMPDIR/why"
-    dq tags 2>&1 | grep -qxF "h waits: $full"
-    dq list --waiting | grep -q "$full\$"
-    dq -q limit prov --running 2
-    wait_until runs "$id"
+    for n in 1 2; do
+        id=$(dq -q add h)
+        full="limit prov: global_max_running $n is full"
+        says() { why "$id" && grep -q "^  $full  *$n tasks* under this limit" "$BATS_TEST_TMPDIR/why"; }
+        wait_until says
+        grep -qxF "  dq limit prov --running $((2 * n))" "$BATS_TEST_TMPDIR/why"
+        dq tags 2>&1 | grep -qxF "h waits: $full"
+        dq list --waiting | grep -q "$full\$"
+        dq -q limit prov --running $((2 * n))
+        wait_until runs "$id"
+    done
 }

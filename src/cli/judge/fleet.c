@@ -288,7 +288,7 @@ struct limit fleet_limit_of(const struct fleet *f, const char *tag, int64_t paus
     const char *name = fleet_limit_name(f, tag);
     const struct limit_row *row = row_named(f, name);
     struct limit l = row ? row->limit : (struct limit){LIMIT_NONE};
-    l.name = row && strcmp(name, tag) != 0 ? row->name : NULL;
+    l.name = strcmp(name, tag) != 0 ? name : NULL;
     l.probed = l.breaker > 0;
     if (!l.running)
         l.running = fleet_limit(f, tag, NULL);
