@@ -362,7 +362,7 @@ static void too_many_open_files_ends_two_processes_that_are_idle_longest(void **
     limit_files(&r, rig_count_proc(&r, "fd"));
     for (int i = 0; i < JOBS; i++)
         rig_send(&r, "t");
-    while (rig_count(&r, MESSAGE_RETURNED) < JOBS)
+    while (rig_count(&r, MESSAGE_RETURNED) + rig_count(&r, MESSAGE_STARTED) < JOBS + KEPT)
         rig_ping(&r);
     close(open(rig_path(&r, "go"), O_CREAT | O_WRONLY, 0600));
     rig_until_gone(&r, kept[1]);
