@@ -77,6 +77,7 @@ expect()
     task nobody 30
     expect 2 'CRITICAL: nobody has 1 due tasks, and no dqd serves it | *'
     expect 0 'OK: *, 1 dqd alive, no task has a tag that matches known | *' --tag 'known'
+    expect 0 '{"status":"OK","text":"no task has a tag that matches known",*' --tag 'known' -o json
     expect 2 'CRITICAL: *' --tag 'no*'
     dq -q pause nobody
     expect 0 'OK: *, 1 dqd alive | *' --tag 'no*'

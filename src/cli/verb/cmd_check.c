@@ -83,7 +83,7 @@ struct numbers {
     int64_t late_ms;
     int64_t running_ms, most_running_ms; /* of the task that runs longest; its limit, -1: none */
     uint64_t pending, failed, expired;
-    bool no_tag; /* matches */
+    const char *no_tag; /* what to say, if none matches */
 };
 
 static void check_late(struct finding *f, const struct check_values *v, const struct fleet *fleet,
@@ -345,9 +345,9 @@ static void put_line(const struct finding *f, const struct check_values *v, cons
                    when_format_rough(late, n->late_ms), n->pending, fleet->alive);
     if (!f->problems.len && fleet->between)
         buf_printf(&line, ", %zu between passes", fleet->between);
-    if (!f->problems.len && v->tag && n->no_tag) {
-        buf_str(&line, ", no task has a tag that matches ");
-        put_text(&line, v->tag);
+    if (!f->problems.len && *n->no_tag) {
+        buf_str(&line, ", ");
+        put_text(&line, n->no_tag);
     }
     buf_str(&line, " | ");
     put_time(&line, "late", n->late_ms, v->max_late_ms);
@@ -406,6 +406,7 @@ static int look(struct cmd_context *c, const struct check_values *v, struct find
 {
     LOCAL_BY(fleet_done) struct fleet fleet = {0};
     struct tag_info *tags = NULL;
+    BUF_LOCAL struct buf no_tag = BUF_INIT;
     struct numbers n = {.most_running_ms = v->max_running_ms};
     size_t tag_count = 0;
     int64_t now_at = 0;
@@ -421,7 +422,9 @@ static int look(struct cmd_context *c, const struct check_values *v, struct find
     if (rc == 0)
         rc = count(c, v, &v->expired, offsetof(struct counts, expired), &n.expired, err);
     if (rc == 0) {
-        n.no_tag = tag_count == 0;
+        if (v->tag && tag_count == 0)
+            buf_printf(&no_tag, "no task has a tag that matches %s", v->tag);
+        n.no_tag = no_tag.len ? no_tag.data : "";
         for (size_t i = 0; i < tag_count; i++) {
             n.late_ms = MAX(n.late_ms, tag_info_late_ms(&tags[i], now_at));
             n.pending += tags[i].count[TASK_PENDING];
@@ -437,7 +440,7 @@ static int look(struct cmd_context *c, const struct check_values *v, struct find
             rc = check_schedules(c, v->schedules, &fleet, f, err);
     }
     if (rc == 0 && c->style.format == OUT_JSON)
-        put_json(f, &n, &fleet, f->problems.len ? f->problems.data : "");
+        put_json(f, &n, &fleet, f->problems.len ? f->problems.data : n.no_tag);
     else if (rc == 0)
         put_line(f, v, &n, &fleet);
     tag_store_free(tags, tag_count);
