@@ -67,6 +67,6 @@ void limit_put(struct buf *b, const struct limit *l, const struct limit_answer *
 uint32_t limit_join(uint32_t a, uint32_t b);
 
 #define LIMIT_LOCKED_TEXT                                                                          \
-    "another session has locked its tag's row of dq_limit, which guards global_max_running"
+    "another session has locked its tag's row of dq_limit, which guards its limit"
 
 #endif

@@ -177,18 +177,22 @@ YAML
 }
 
 @test 'why: another session has locked the row of its tag, which guards a limit over all hosts' {
-    serve <<<'handlers: {t: {run: "true", global_max_running: 2}}'
+    serve <<<'handlers: {t: {run: "true", global_max_running: 2}, u: {run: "true", limit: prov}}'
+    dq -q limit prov --rate 100/s
     id=$(dq -q add t)
     wait_until causes_are 'done' "$id"
     lock_task "$id"
     echo 'UPDATE dq_limit SET update_time = UTC_TIMESTAMP(3); SELECT "both";' >&9
     wait_until grep -q both "$BATS_TEST_TMPDIR/locked"
     id=$(dq -q add t)
+    rated=$(dq -q add u)
     wait_until causes_are locked "$id" # a claim has its chance first
     why "$id"
-    says "^  another session has locked its tag's row of dq_limit, which guards global_max_running"
+    says "^  another session has locked its tag's row of dq_limit, which guards its limit"
+    wait_until causes_are locked "$rated"
     echo 'ROLLBACK;' >&9
     wait_until causes_are 'done' "$id"
+    wait_until causes_are 'done' "$rated"
     dqd_stop
     lock_release
 }

@@ -116,7 +116,9 @@ void why_facts_lock(struct db *db, struct why_facts *f, struct why *w)
     if (!f->id && why_store_first(db, f->tag, &f->id, &err) != 1)
         return;
     f->locked = why_store_locked(db, f->id, &err) == 1;
-    f->limit_locked = f->limit.running && why_store_limit_locked(db, f->tag, &err) == 1;
+    if (f->limit.running || f->limit.rate.count)
+        f->limit_locked =
+            why_store_limit_locked(db, f->limit.name ? f->limit.name : f->tag, &err) == 1;
     if (!f->locked && !f->limit_locked)
         return;
     (void)!lock_store_holder(db, f->locked ? f->id : 0, &holder, &err);

@@ -161,10 +161,10 @@ int why_store_locked(struct db *db, uint64_t id, struct err *err)
     return rc == ERR_LOCKED ? 1 : rc < 0 ? rc : rc == 0;
 }
 
-int why_store_limit_locked(struct db *db, const char *tag, struct err *err)
+int why_store_limit_locked(struct db *db, const char *name, struct err *err)
 {
     int rc = sql_read(db, COLUMNS_ONE, NULL, NULL, err,
-                      "SELECT name FROM dq_limit WHERE name = ? FOR UPDATE NOWAIT", SQL_TAG(tag));
+                      "SELECT name FROM dq_limit WHERE name = ? FOR UPDATE NOWAIT", SQL_TAG(name));
     return rc == ERR_LOCKED ? 1 : rc;
 }
 

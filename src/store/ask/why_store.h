@@ -52,9 +52,9 @@ int why_store_first(struct db *db, const char *tag, uint64_t *ret_id, struct err
 int why_store_locked(struct db *db, uint64_t id, struct err *err)
     __attribute__((warn_unused_result));
 
-/* The same for the tag's row of dq_limit, which a claim locks if the handler has a limit for all
+/* The same for the row of dq_limit of this name, which a claim locks if it has a limit for all
  * hosts. */
-int why_store_limit_locked(struct db *db, const char *tag, struct err *err)
+int why_store_limit_locked(struct db *db, const char *name, struct err *err)
     __attribute__((warn_unused_result));
 
 /* The statement by which an operator makes such a row one that dqd takes: with a version or an
