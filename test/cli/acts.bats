@@ -270,7 +270,7 @@ END
     dq -q delete -t mail -s cancelled -y >/dev/null
     [ "$(event 'verb, tasks')" = $'delete\t597' ]
     before=$(sql 'SELECT COUNT(*) FROM dq_event')
-    for refused in 'resume mail' 'cancel 1' 'cancel -t nothing -y'; do
+    for refused in 'resume mail' 'cancel 4000000000' 'cancel -t nothing -y'; do
         run dq $refused
         [ "$status" -eq 1 ]
     done

@@ -33,7 +33,7 @@ def serve(listener):
 listener = socket.create_server(('127.0.0.1', 0))
 threading.Thread(target=serve, args=(listener,), daemon=True).start()
 body = json.dumps({'to': 'a@example.org', 'subject': 's', 'text': 't'})
-tasks = ''.join(json.dumps({'id': i + 1, 'body': body}) + '\n' for i in range(len(refused)))
+tasks = ''.join(json.dumps({'id': i + 1, 'run_id': str(i + 1), 'body': body}) + '\n' for i in range(len(refused)))
 server = '127.0.0.1:%d' % listener.getsockname()[1]
 got = subprocess.run([sys.argv[1], server], input=tasks, capture_output=True, text=True,
                      env={'MAIL_FROM': 'shop@example.org'})
