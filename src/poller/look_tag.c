@@ -80,13 +80,14 @@ uint32_t look_tag_starts(const struct look_tag *t, uint32_t slots, uint32_t othe
 uint32_t look_tag_want(const struct look_tag *t, uint32_t slots, uint32_t others, bool others_wait)
 {
     uint32_t mine = jobs_of(t), at_once = at_once_of(t, slots, others), more, target;
+    uint32_t quick = at_once - MIN(at_once, t->elsewhere); /* what ends elsewhere takes long */
 
     if (!at_once)
         return 0;
     if (t->batch > 1) /* one batch waiting behind each that runs is enough */
-        more = MIN(ahead(t, at_once), at_once);
+        more = MIN(ahead(t, quick), quick);
     else
-        more = ahead(t, at_once - (others_wait ? MIN(at_once, mine) : 0));
+        more = ahead(t, others_wait ? at_once - MIN(at_once, mine) : quick);
     target = at_once + more;
     if (mine >= target || target - mine < more / 2) /* no small pieces */
         return 0;

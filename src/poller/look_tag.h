@@ -13,8 +13,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* A pass takes what may start until the next one of a timer of seconds. Of a batch nothing is
- * claimed ahead, so it waits as long. */
+/* A pass takes what may start until the next one of a timer of seconds. Of a batch with a limit of
+ * its own nothing is claimed ahead, so it waits as long. */
 #define LIMIT_PASS_MS 5000
 
 /* Why a tag is not claimed: the last claim brought nothing. */

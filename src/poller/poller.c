@@ -199,6 +199,7 @@ static void advance(struct poller *p)
         p->phase = PHASE_DRAIN;
         p->drain_until_us = NEVER_US;
         p->give_up_us = now_us + context_lease_us(&d->ctx);
+        registry_end(&d->registry);
         err_set(&p->failure, ERR_SYSTEM, "the runner process died");
     }
     if (p->phase == PHASE_RUN && d->registry.outgrown.code)

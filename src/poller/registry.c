@@ -82,7 +82,7 @@ int64_t registry_next(const struct registry *r)
 {
     const int64_t every_us = r->ctx->conf->dqd.heartbeat_ms * 1000;
     const bool ends = r->ctx->ending && !r->said_end && !r->unheard;
-    const bool counts = ends || r->look->turn.elsewhere;
+    const bool counts = ends || (!r->ctx->ending && r->look->turn.elsewhere);
     const int64_t most_us = r->soon ? SOON_US : counts ? ELSEWHERE_US : every_us;
 
     if (!r->beat_us || (ends && (r->beat_us < r->ending_us || !has_queued(r))))

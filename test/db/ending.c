@@ -97,10 +97,14 @@ static void what_others_still_run_is_counted_seldom_if_that_takes_long(void **st
 {
     struct task_array won = another();
     (void)state;
-    const int64_t from_us = when_steady_us();
-    beat();
+    int64_t rest_us = 0;
+    for (int tries = 0; rest_us <= 0 && tries < 100; tries++) { /* one may be put aside */
+        registry.count_us = 0;
+        beat();
+        rest_us = registry.count_us - when_steady_us();
+    }
     assert_int_equal(look.turn.elsewhere, 2);
-    assert_true(registry.count_us > from_us);
+    assert_true(rest_us > 0);
     registry.count_us = when_steady_us() + BEAT_US;
     run(db, "UPDATE dq_task SET status = 1 LIMIT 1");
     run(db, "UPDATE dq_poller SET running = 1 WHERE slots = 0");

@@ -111,7 +111,7 @@ static void give_back(struct task *t)
     if (t->again_body) {
         t->body = t->again_body;
         t->body_size = t->again_size;
-        t->run++;
+        t->run += t->run < UINT32_MAX;
     }
     t->status = TASK_PENDING;
     t->attempt -= t->attempt > 0;

@@ -76,7 +76,7 @@ static int load_task(struct rehearsal *r, struct err *err)
     if (rc < 0)
         return rc;
     if (t->status == TASK_DONE)
-        t->run++;
+        t->run += t->run < UINT32_MAX;
     if (TASK_FINISHED & TASK_BIT(t->status))
         t->attempt = 1;
     else if (t->status == TASK_PENDING)

@@ -29,7 +29,7 @@ size_t rows_weight(size_t body_size, int64_t row_us)
 
 size_t rows_size(size_t body_size, bool again)
 {
-    return again ? MIN(body_size, SIZE_MAX / 2) + BODY_UNKNOWN : body_size;
+    return again ? MIN(body_size, SIZE_MAX / 2) + 3 * BODY_UNKNOWN : body_size; /* it is moved */
 }
 
 bool rows_take(size_t *bytes, size_t body_size)

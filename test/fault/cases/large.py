@@ -41,7 +41,7 @@ class _Others:
                 " AND attempt = 1"
             )
         )
-        allowed = self.beside.may_be_late_ms()
+        allowed = self.beside.allows_ms(1, LATE_MS)
         if late:
             self.t.note(
                 f"{what}: {len(late)} others start {percentile(late, 0.5):.0f} ms late (median),"

@@ -124,13 +124,14 @@ def read_only(t):
 
 def _expect_in_time(t, groups, beside, median_ms, most_ms):
     """The tasks of each of these groups of tags were started at most so late, beyond what a client beside dqd met."""
-    slow, allowed = t.slowness(), beside.may_be_late_ms()
+    slow = t.slowness()
+    allowed = beside.allows_ms(1, most_ms)
     for tags in groups:
         late = _late_ms(t, tags)
         median = late[len(late) // 2]
         t.note(f"tag {tags}: median {median} ms late, at most {late[-1]} ms; a client beside allows {allowed:.0f}")
         t.expect(
-            median < median_ms * slow + allowed and late[-1] < most_ms * slow + allowed,
+            median < median_ms * slow and late[-1] < most_ms * slow + allowed,
             f"tasks with tag {tags} start {median} to {late[-1]} ms late"
             f" (bounds {median_ms} and {most_ms} ms, times {slow:.1f}, and {allowed:.0f})",
         )

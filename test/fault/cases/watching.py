@@ -235,7 +235,7 @@ def _works(t, d, what, late_most):
     """Tasks that come in start on time, more of them than there are slots drain, and a cancelled handler is
     killed."""
     before, due, queue, beside = t.count("status = 1"), 24, 24, t.neighbours[0]
-    beside.may_be_late_ms()
+    beside.allows_ms(1, 0)
     t.add_lines([t.line("due", in_ms=200 + 200 * n, words="ms=20") for n in range(due)], ini=t.direct)
     t.add(queue, "queue", words="ms=200")
     t.add(1, "long", words="ms=60000", max_attempts=1)
@@ -254,7 +254,7 @@ def _works(t, d, what, late_most):
             f" WHERE tag = 'due' ORDER BY id DESC LIMIT {due}"
         )
     ]
-    limit = LATE_MS * t.slowness() + beside.may_be_late_ms()
+    limit = LATE_MS * t.slowness() + beside.allows_ms(1 - late_most, LATE_MS)
     share = sum(ms > limit for ms in late) / due
     t.note(f"{what}: {share:.0%} of the starts late, by {max(late)} ms at most; queue gone after {worked_off:.1f} s")
     t.expect(t.count("status = 1") == before + due + queue, f"{what}: not every task is done")
