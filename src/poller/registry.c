@@ -123,7 +123,6 @@ static int64_t clock_ahead_ms(const struct context *ctx)
 /* ---- what the ending dqds of this host still run ---- */
 
 struct ending {
-    struct tag_set *tags;
     struct look_elsewhere *items;
     size_t count, cap;
 };
@@ -134,19 +133,13 @@ static void put_ending(struct ending *e, struct tag_state *t, uint64_t tasks)
     e->items[e->count++] = (struct look_elsewhere){&t->look, tasks};
 }
 
-static void take_ending(void *arg, const char *tag, uint64_t tasks)
-{
-    struct ending *e = arg;
-
-    put_ending(e, tags_named(e->tags, tag), tasks);
-}
-
 /* After the heartbeat, which has returned rc. If either fails, the next one counts again; what was
  * counted holds until the dqds that were counted may be dead. */
-static int count_ending(struct registry *r, int rc, const struct poller_say *say,
-                        uint64_t processes, struct err *err)
+static int count_ending(struct registry *r, int rc, uint64_t processes, struct err *err)
 {
-    struct ending e = {.tags = r->tags};
+    struct ending e = {.count = 0};
+    struct poller_tasks *found = NULL;
+    size_t count = 0;
     const int64_t begun_us = when_steady_us();
     struct tag_state *t;
 
@@ -155,16 +148,16 @@ static int count_ending(struct registry *r, int rc, const struct poller_say *say
     for (size_t at = 0; r->look->turn.elsewhere && (t = tags_each(r->tags, &at));)
         if (t->look.elsewhere)
             put_ending(&e, t, 0);
-    const size_t had = e.count;
     if (processes)
-        rc = poller_store_ending(r->ctx->db, &r->ctx->owner, say, take_ending, &e, err);
+        rc = poller_store_ending(r->ctx->db, &r->ctx->owner, &found, &count, err);
+    for (size_t i = 0; i < count; i++)
+        put_ending(&e, tags_named(r->tags, found[i].tag), found[i].tasks);
+    poller_store_tasks_free(found, count);
     const int64_t now_us = when_steady_us();
-    if (rc == 0) {
+    if (rc == 0)
         r->count_us = now_us + COUNT_REST * (now_us - begun_us);
-    } else {
-        e.count = had;
+    else
         processes = 0;
-    }
     const bool holds = rc < 0 && now_us - r->count_us < stale_us(r);
     if (!holds)
         look_turn_elsewhere(&r->look->turn, e.items, e.count, processes);
@@ -199,7 +192,7 @@ static int say(struct registry *r, struct poller_share *ret, struct err *err)
     r->said_end = rc == 0 && ctx->ending && !ret->unheard && !has_queued(r);
     if (ctx->ending)
         return rc;
-    const int counted = count_ending(r, rc, &say, rc < 0 ? 0 : ret->ending, err);
+    const int counted = count_ending(r, rc, rc < 0 ? 0 : ret->ending, err);
     return rc < 0 || !db_connected(ctx->db) ? counted : 0;
 }
 

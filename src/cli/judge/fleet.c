@@ -95,7 +95,7 @@ int fleet_load(struct db *db, struct fleet *ret, struct err *err)
         shared = shared || ret->rows[i].limit;
     struct err denied; /* then what runs of other tags is not known */
     if (rc == 0 && shared)
-        (void)!why_store_running(db, &ret->under, &ret->under_count, &denied);
+        (void)!why_store_running(db, NULL, &ret->under, &ret->under_count, &denied);
     return rc;
 }
 
@@ -107,7 +107,7 @@ void fleet_done(struct fleet *f)
     handler_store_free(f->rows, f->row_count);
     handler_store_free_rests(f->rests, f->rest_count);
     limit_store_free(f->limits, f->limit_count);
-    why_store_running_free(f->under, f->under_count);
+    poller_store_tasks_free(f->under, f->under_count);
     poller_store_free(f->dqds, f->count);
     *f = (struct fleet){.dqds = NULL};
 }
@@ -305,7 +305,7 @@ uint64_t fleet_running(const struct fleet *f, const char *tag, uint64_t own)
     uint64_t sum = 0;
     for (size_t i = 0; i < f->under_count; i++)
         if (strcmp(fleet_limit_name(f, f->under[i].tag), name) == 0)
-            sum += f->under[i].owner.tasks;
+            sum += f->under[i].tasks;
     return MAX(sum, own);
 }
 

@@ -30,7 +30,7 @@ struct fleet {
     struct fleet_table *tables;
     size_t table_count;
     /* what runs, if tags have a limit of another name, and the account may read dq_task */
-    struct why_running *under;
+    struct poller_tasks *under;
     size_t under_count;
 };
 

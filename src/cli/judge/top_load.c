@@ -4,6 +4,7 @@
 #include "cli/judge/top_load.h"
 
 #include "base/mem.h"
+#include "base/order.h"
 #include "base/when.h"
 #include "cli/judge/stats.h"
 #include "cli/judge/why_facts.h"
@@ -11,6 +12,7 @@
 #include "store/fleet/schedule_row.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/param.h>
 
@@ -27,7 +29,7 @@ struct load {
     const char *last_dqd; /* NULL: there was none */
     int64_t now_at;
     struct top_data *data;
-    struct why_running *running; /* by tag, as the tags are */
+    struct poller_tasks *running; /* by tag, as the tags are */
     size_t running_count, running_at;
 };
 
@@ -76,7 +78,7 @@ static void put_steps(struct top_data *d, const struct stats_tag *t)
 /* ---- reasons */
 
 /* Why the task of the tag that is due first waits. The owners are those of the tag. */
-static char *explain(struct load *l, const struct tag_info *t, const struct why_owner *owners,
+static char *explain(struct load *l, const struct tag_info *t, const struct poller_tasks *owners,
                      size_t count)
 {
     struct why_facts f = {.tag = t->tag,
@@ -113,16 +115,19 @@ static char *explain(struct load *l, const struct tag_info *t, const struct why_
 /* ---- all of it */
 
 /* The owners of the next tag. */
-static size_t take_owners(struct load *l, const char *tag, struct why_owner *owners)
+static const struct poller_tasks *take_owners(struct load *l, const char *tag, size_t *ret_count)
 {
-    const struct why_running *r = l->running;
-    size_t n = 0;
+    const struct poller_tasks *at = &l->running[l->running_at];
+    const struct poller_tasks *end = &l->running[l->running_count];
 
-    while (l->running_at < l->running_count && strcmp(r[l->running_at].tag, tag) < 0)
-        l->running_at++;
-    while (l->running_at < l->running_count && strcmp(r[l->running_at].tag, tag) == 0)
-        owners[n++] = r[l->running_at++].owner;
-    return n;
+    while (at < end && strcmp(at->tag, tag) < 0)
+        at++;
+    const struct poller_tasks *first = at;
+    while (at < end && strcmp(at->tag, tag) == 0)
+        at++;
+    l->running_at = (size_t)(at - l->running);
+    *ret_count = (size_t)(at - first);
+    return first;
 }
 
 /* Not one that was counted lately, but has no tasks any more. */
@@ -135,10 +140,11 @@ static bool is_shown(const struct tag_info *t)
     return any;
 }
 
-static void add_tag(struct load *l, const struct stats_tag *counted, struct why_owner *owners)
+static void add_tag(struct load *l, const struct stats_tag *counted)
 {
     const struct tag_info *t = &counted->info;
-    size_t count = take_owners(l, t->tag, owners);
+    size_t count;
+    const struct poller_tasks *owners = take_owners(l, t->tag, &count);
     struct top_tag *to = &l->data->tags[l->data->count++];
 
     *to = (struct top_tag){.name = mem_strdup(t->tag),
@@ -195,7 +201,9 @@ int top_load(struct cmd_context *c, const char *tag_glob, struct top_data *ret, 
         rc = stats_read(c->db, &ask, &s, err);
     l.now_at = s.now_at;
     if (rc == 0)
-        rc = why_store_running(c->db, &l.running, &l.running_count, err);
+        rc = why_store_running(c->db, NULL, &l.running, &l.running_count, err);
+    if (rc == 0 && l.running_count)
+        qsort(l.running, l.running_count, sizeof *l.running, order_names);
     if (rc == 0)
         rc = load_next(c, s.now_at, &d.next, err);
     d.alive = fleet.alive;
@@ -210,10 +218,9 @@ int top_load(struct cmd_context *c, const char *tag_glob, struct top_data *ret, 
         l.last_dqd = last.data;
     }
     d.tags = mem_alloc((s.count + 1) * sizeof *d.tags);
-    MEM_LOCAL struct why_owner *owners = mem_alloc((l.running_count + 1) * sizeof *owners);
     for (size_t i = 1; rc == 0 && i < s.count; i++)
         if (is_shown(&s.tags[i].info))
-            add_tag(&l, &s.tags[i], owners);
+            add_tag(&l, &s.tags[i]);
     if (rc == 0) {
         d.failed_tasks = s.tags[0].info.count[TASK_FAILED];
         d.failed_sampled = s.tags[0].info.sampled[TASK_FAILED];
@@ -221,7 +228,7 @@ int top_load(struct cmd_context *c, const char *tag_glob, struct top_data *ret, 
     }
     if (l.locks)
         db_session_brief(c->db, false);
-    why_store_running_free(l.running, l.running_count);
+    poller_store_tasks_free(l.running, l.running_count);
     if (rc < 0)
         top_view_free(&d);
     else

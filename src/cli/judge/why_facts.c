@@ -50,19 +50,13 @@ static struct why_dqd see(const struct fleet *fleet, const struct poller_info *p
     return d;
 }
 
-static bool same(const char *a, const char *b)
-{
-    return a && b ? strcmp(a, b) == 0 : a == b;
-}
-
 /* What one that is ending still runs counts for those beside it, as poller_store_ending has it. */
 static void see_ending(const struct fleet *fleet, const struct poller_info *p,
-                       const struct why_owner *owners, size_t count, struct why_dqd *d)
+                       const struct poller_tasks *owners, size_t count, struct why_dqd *d)
 {
     for (size_t i = 0; i < fleet->count; i++) {
         const struct poller_info *q = &fleet->dqds[i];
-        if (p->slots == 0 || !q->alive || q->slots || strcmp(p->host, q->host) != 0 ||
-            !same(p->handlers_file, q->handlers_file) || !same(p->tags, q->tags))
+        if (p->slots == 0 || !q->alive || q->slots || strcmp(p->place, q->place) != 0)
             continue;
         d->running += q->running;
         for (size_t k = 0; k < count; k++)
@@ -73,7 +67,7 @@ static void see_ending(const struct fleet *fleet, const struct poller_info *p,
 }
 
 struct why_dqd *why_facts_see(const struct fleet *fleet, const char *tag,
-                              const struct why_owner *owners, size_t count, struct why_facts *f)
+                              const struct poller_tasks *owners, size_t count, struct why_facts *f)
 {
     struct why_dqd *dqds = mem_zero(fleet->count + 1, sizeof *dqds);
 

@@ -12,7 +12,7 @@
  * whose tasks these owners run. The dqds are heap memory, the caller's; their texts are those of
  * the fleet. */
 struct why_dqd *why_facts_see(const struct fleet *fleet, const char *tag,
-                              const struct why_owner *owners, size_t count, struct why_facts *f)
+                              const struct poller_tasks *owners, size_t count, struct why_facts *f)
     __attribute__((warn_unused_result));
 bool why_facts_is_owner(const struct poller_info *dqd, const unsigned char *token);
 

@@ -7,7 +7,6 @@
 #include "base/order.h"
 #include "store/db/columns.h"
 #include "store/db/db_put.h"
-#include "store/row/field.h"
 #include "store/row/sql.h"
 
 #include <inttypes.h>
@@ -37,37 +36,15 @@ static int count_before(struct db *db, const struct task *t, struct why_tag *ret
     return sql_one(db, &sql, COLUMNS_ONE, sql_take_u64, &ret->before, err);
 }
 
-#define ROW(of, sql, type, field) COLUMN(of, sql, NULL, type, field, 0, 0, NULL, NULL)
-static const struct column owner_columns[] = {ROW(why_owner, "claim_token", TOKEN, token),
-                                              ROW(why_owner, "COUNT(*)", U64, tasks)};
-static const struct field_table owner_table = FIELD_TABLE(why_owner, owner_columns);
-
-static int read_owners(struct db *db, const char *tag, struct why_tag *ret, struct err *err)
+int why_store_running(struct db *db, const char *tag, struct poller_tasks **ret, size_t *ret_count,
+                      struct err *err)
 {
-    return field_list(db, &owner_table, &ret->owners, &ret->owner_count, err,
-                      "FROM (SELECT claim_token" OF_TAG " LIMIT ?) o GROUP BY claim_token",
-                      SQL_INT(TASK_RUNNING), SQL_TAG(tag), SQL_INT(WHY_STORE_MOST + 1));
-}
+    BUF_LOCAL struct buf of = BUF_INIT;
 
-static const struct column running_columns[] = {ROW(why_running, "tag", TAG, tag),
-                                                ROW(why_running, "claim_token", TOKEN, owner.token),
-                                                ROW(why_running, "COUNT(*)", U64, owner.tasks)};
-static const struct field_table running_table = FIELD_TABLE(why_running, running_columns);
-
-int why_store_running(struct db *db, struct why_running **ret, size_t *ret_count, struct err *err)
-{
-    int rc = field_list(db, &running_table, ret, ret_count, err,
-                        "FROM (SELECT tag, claim_token FROM dq_task FORCE INDEX (due)"
-                        " WHERE status = ? LIMIT ?) r GROUP BY tag, claim_token",
-                        SQL_INT(TASK_RUNNING), SQL_INT(WHY_STORE_MOST + 1));
-    if (rc == 0 && *ret_count)
-        qsort(*ret, *ret_count, sizeof **ret, order_names);
-    return rc;
-}
-
-void why_store_running_free(struct why_running *r, size_t count)
-{
-    field_free(&running_table, r, count);
+    if (tag)
+        sql_put(&of, "AND tag = ?", SQL_TAG(tag));
+    buf_printf(&of, " LIMIT %d", WHY_STORE_MOST + 1);
+    return poller_store_tasks(db, true, "0", of.data, ret, ret_count, err);
 }
 
 struct tooks {
@@ -124,7 +101,7 @@ int why_store_read(struct db *db, const struct task *t, struct why_tag *ret, str
     *ret = (struct why_tag){.mean_ms = -1, .usual_ms = -1, .pause = {TAG_INFO_NONE}};
     int rc = count_before(db, t, ret, err);
     if (rc == 0)
-        rc = read_owners(db, t->tag, ret, err);
+        rc = why_store_running(db, t->tag, &ret->owners, &ret->owner_count, err);
     if (rc == 0)
         rc = read_took(db, t->tag, ret, err);
     if (rc == 0)
@@ -136,7 +113,7 @@ int why_store_read(struct db *db, const struct task *t, struct why_tag *ret, str
 
 void why_store_done(struct why_tag *w)
 {
-    free(w->owners);
+    poller_store_tasks_free(w->owners, w->owner_count);
     limit_store_tag_done(&w->pause);
 }
 

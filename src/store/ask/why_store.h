@@ -7,25 +7,13 @@
 
 #include "base/task.h"
 #include "store/fleet/limit_store.h"
+#include "store/fleet/poller_store.h"
 
 #define WHY_STORE_MOST 10000 /* counting stops here */
 
-/* The tasks of a tag that a dqd runs, or has claimed. */
-struct why_owner {
-    unsigned char token[TASK_TOKEN_SIZE];
-    bool has_token;
-    uint64_t tasks;
-};
-
-/* The same, with the tag. */
-struct why_running {
-    char *tag;
-    struct why_owner owner;
-};
-
 struct why_tag {
     uint64_t before; /* pending tasks of the tag that come before it; at most WHY_STORE_MOST + 1 */
-    struct why_owner *owners;
+    struct poller_tasks *owners; /* as of why_store_running */
     size_t owner_count;
     /* from start to end, of the last hundred done tasks: mean and median; -1: there are none */
     int64_t mean_ms, usual_ms;
@@ -39,11 +27,10 @@ struct why_tag {
 int why_store_read(struct db *db, const struct task *t, struct why_tag *ret, struct err *err)
     __attribute__((warn_unused_result));
 void why_store_done(struct why_tag *w);
-/* Which dqd runs how many tasks of which tag, sorted by tag; counts at most WHY_STORE_MOST + 1
- * tasks. Free *ret with why_store_running_free. */
-int why_store_running(struct db *db, struct why_running **ret, size_t *ret_count, struct err *err)
-    __attribute__((warn_unused_result));
-void why_store_running_free(struct why_running *r, size_t count);
+/* Which dqd runs how many tasks of the tag, NULL: of which tag, as poller_store_tasks; counts at
+ * most WHY_STORE_MOST + 1 tasks. */
+int why_store_running(struct db *db, const char *tag, struct poller_tasks **ret, size_t *ret_count,
+                      struct err *err) __attribute__((warn_unused_result));
 /* The id of the pending task of the tag that is due first. 1, or 0: there is none. */
 int why_store_first(struct db *db, const char *tag, uint64_t *ret_id, struct err *err)
     __attribute__((warn_unused_result));

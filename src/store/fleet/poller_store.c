@@ -30,6 +30,10 @@
                                                                         "', host, ':', pid)") ")"
 /* a pass that has ended, and is to be followed by another one */
 #define EXPECTED "(COALESCE(next_pass > UTC_TIMESTAMP(3), 0) AND NOT " SQL_SEEN_AHEAD ")"
+/* Those that have ended their work for us, but not all of it. Twice our token. */
+#define ENDING                                                                                     \
+    "(slots = 0 AND running > 0 AND token <> ? AND " POLLER_PLACE " = (SELECT " POLLER_PLACE       \
+    " FROM dq_poller WHERE token = ?))"
 #define LONG_GONE "(last_seen < UTC_TIMESTAMP(3) - INTERVAL 1 DAY AND NOT " EXPECTED ")"
 
 static struct sql_value clock_value(int64_t ahead_ms)
@@ -122,24 +126,13 @@ static void count_poller(const struct db_rows *r, void *arg)
     found->shares++;
 }
 
-/* Those that have ended their work for us, but not all of it. */
-static void put_ending(struct buf *sql, const struct claim_owner *owner,
-                       const struct poller_say *say)
-{
-    sql_put(sql,
-            "slots = 0 AND running > 0 AND host = ? AND token <> ? AND handlers_file <=> ?"
-            " AND tags <=> ?",
-            SQL_TEXT(owner->host), SQL_TOKEN(owner->token), SQL_TEXT(say->handlers_file),
-            SQL_TEXT(say->tags));
-}
-
 /* The columns of a poller's share, all of which every live poller's row has. */
 static void put_share_columns(struct buf *sql, const struct claim_owner *owner,
                               const struct poller_say *say)
 {
     BUF_LOCAL struct buf pass = BUF_INIT, token = BUF_INIT, tags = BUF_INIT, ending = BUF_INIT;
 
-    put_ending(&ending, owner, say);
+    sql_put(&ending, ENDING, SQL_TOKEN(owner->token), SQL_TOKEN(owner->token));
     sql_put_token(&token, owner->token);
     sql_put(&tags, "?", SQL_TEXT(say->tags));
     buf_str(&pass, say->passes ? "" : "NULL");
@@ -192,35 +185,35 @@ int poller_store_beat(struct db *db, const struct claim_owner *owner, const stru
     return rc;
 }
 
-#define ENDING_COLUMNS(X) X(ENDING_TAG, "tag") X(ENDING_TASKS, "COUNT(*)")
-enum { ENDING_COLUMNS(COLUMNS_NAME) ENDING_COUNT };
+#define TASKS(sql, type, field) COLUMN(poller_tasks, sql, NULL, type, field, 0, 0, NULL, NULL)
+static const struct column tasks_columns[] = {TASKS("tag", TAG, tag), TASKS("dqd", TOKEN, token),
+                                              TASKS("COUNT(*)", U64, tasks),
+                                              TASKS("SUM(part)", U64, part)};
+static const struct field_table tasks_table = FIELD_TABLE(poller_tasks, tasks_columns);
 
-struct taking {
-    poller_store_take *take;
-    void *arg;
-};
-
-static void take_ending(const struct db_rows *r, void *arg)
+int poller_store_tasks(struct db *db, bool by_dqd, const char *part, const char *of,
+                       struct poller_tasks **ret, size_t *ret_count, struct err *err)
 {
-    const struct taking *t = arg;
-    MEM_LOCAL char *tag = sql_dup_tag(r, ENDING_TAG);
-
-    t->take(t->arg, tag, db_u64(r, ENDING_TASKS));
+    return field_list(db, &tasks_table, ret, ret_count, err,
+                      "FROM (SELECT tag, ? dqd, ? part FROM dq_task FORCE INDEX (due)"
+                      " WHERE status = ? ?) r GROUP BY tag, dqd",
+                      SQL_PART(by_dqd ? "claim_token" : "NULL"), SQL_PART(part),
+                      SQL_INT(TASK_RUNNING), SQL_PART(of));
 }
 
-int poller_store_ending(struct db *db, const struct claim_owner *owner,
-                        const struct poller_say *say, poller_store_take *take, void *arg,
-                        struct err *err)
+void poller_store_tasks_free(struct poller_tasks *t, size_t count)
 {
-    BUF_LOCAL struct buf sql = BUF_INIT;
+    field_free(&tasks_table, t, count);
+}
 
-    sql_put(&sql,
-            "SELECT ? FROM dq_task FORCE INDEX (due) WHERE status = ?"
-            " AND claim_token IN (SELECT token FROM dq_poller WHERE " ALIVE " AND ",
-            SQL_PART(COLUMNS_SELECT(ENDING_COLUMNS)), SQL_INT(TASK_RUNNING));
-    put_ending(&sql, owner, say);
-    buf_str(&sql, ") GROUP BY tag");
-    return db_all(db, &sql, ENDING_COUNT, take_ending, &(struct taking){take, arg}, err);
+int poller_store_ending(struct db *db, const struct claim_owner *owner, struct poller_tasks **ret,
+                        size_t *ret_count, struct err *err)
+{
+    BUF_LOCAL struct buf of = BUF_INIT;
+
+    sql_put(&of, "AND claim_token IN (SELECT token FROM dq_poller WHERE " ALIVE " AND " ENDING ")",
+            SQL_TOKEN(owner->token), SQL_TOKEN(owner->token));
+    return poller_store_tasks(db, false, "0", of.data, ret, ret_count, err);
 }
 
 int poller_store_leave(struct db *db, const struct claim_owner *owner, struct err *err)

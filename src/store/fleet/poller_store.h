@@ -11,6 +11,7 @@
 #include "store/row/claim_ref.h"
 
 #define POLLER_CLOCK_NONE INT64_MIN
+#define POLLER_PLACE "CONCAT_WS('\n', host, handlers_file, COALESCE(tags, ''))"
 /* What is above that in the number of its handlers depends on the tags that they serve only. */
 #define POLLER_SERVES_SHIFT 32
 
@@ -44,6 +45,7 @@ struct poller_info {
     char *handlers_file;
     char *tags;   /* globs of --tag, one a line; NULL: all tags */
     char *tzdata; /* version of the time zones of its host; "": not known */
+    char *place;  /* the same of those that start one after the other in the same place */
 };
 
 /* clang-format off */
@@ -72,7 +74,8 @@ struct poller_info {
     X("handlers", NULL, U64, handlers, 0, 0, NULL, "")                                                    \
     X("handlers_file", NULL, TEXT, handlers_file, 0, 0, NULL, "")                                         \
     X("tags", NULL, TEXT, tags, 0, 0, NULL, "")                                                           \
-    X("tzdata", NULL, NAME, tzdata, 0, 0, NULL, "")
+    X("tzdata", NULL, NAME, tzdata, 0, 0, NULL, "")                                                       \
+    X(POLLER_PLACE, NULL, TEXT, place, 0, 0, NULL, "")
 /* clang-format on */
 
 /* Whether it is a pass that has ended, and the next one is expected. */
@@ -116,12 +119,24 @@ struct poller_share {
 int poller_store_beat(struct db *db, const struct claim_owner *owner, const struct poller_say *say,
                       struct poller_share *ret, struct err *err)
     __attribute__((warn_unused_result));
-/* What the dqds of this host that start none any more have claimed and not ended, by tag; of those
- * only with the same handlers file and --tag as ours. One statement. */
-typedef void poller_store_take(void *arg, const char *tag, uint64_t tasks);
-int poller_store_ending(struct db *db, const struct claim_owner *owner,
-                        const struct poller_say *say, poller_store_take *take, void *arg,
-                        struct err *err) __attribute__((warn_unused_result));
+/* Tasks of a tag that run, or are claimed. */
+struct poller_tasks {
+    char *tag;
+    unsigned char token[TASK_TOKEN_SIZE]; /* of the dqd, if they were counted by dqd */
+    bool has_token;
+    uint64_t tasks, part; /* part: of these */
+};
+/* Counts them by tag, and by dqd if asked to: those for which `of`, SQL that follows a condition,
+ * holds. part: an expression that is summed up. Without `by_dqd`, `of` and `part` it reads an index
+ * only. One statement; free *ret with poller_store_tasks_free. */
+int poller_store_tasks(struct db *db, bool by_dqd, const char *part, const char *of,
+                       struct poller_tasks **ret, size_t *ret_count, struct err *err)
+    __attribute__((warn_unused_result));
+void poller_store_tasks_free(struct poller_tasks *t, size_t count);
+/* The same of the dqds of this host that start none any more; of those only with the same handlers
+ * file and --tag as ours. */
+int poller_store_ending(struct db *db, const struct claim_owner *owner, struct poller_tasks **ret,
+                        size_t *ret_count, struct err *err) __attribute__((warn_unused_result));
 /* ERR_CONFIG, which names it, if a live dqd does not know this. */
 int poller_store_check_knows(struct db *db, int what, struct err *err)
     __attribute__((warn_unused_result));

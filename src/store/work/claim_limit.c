@@ -8,6 +8,7 @@
 #include "store/db/columns.h"
 #include "store/db/db_put.h"
 #include "store/db/db_session.h"
+#include "store/fleet/poller_store.h"
 #include "store/row/sql.h"
 
 #include <sys/param.h>
@@ -38,46 +39,26 @@ int claim_limit_lock(struct db *db, const struct claim_ask *ask, bool careful, s
 
 /* What runs under a limit of several tags, or one whose breaker has opened: of these, those that
  * began when its rest was over. */
-struct running {
-    const struct claim_ask *ask;
-    uint64_t count, probes;
-};
-
-#define RUNNING_COLUMNS(X)                                                                         \
-    X(RUNNING_TAG, "tag")                                                                          \
-    X(RUNNING_TASKS, "COUNT(*)")                                                                   \
-    X(RUNNING_PROBES, "SUM(?)")
-enum { RUNNING_COLUMNS(COLUMNS_NAME) RUNNING_COUNT };
-
-static int take_running(const struct db_rows *r, void *arg, struct err *err)
-{
-    struct running *x = arg;
-
-    (void)err;
-    if (x->ask->under(x->ask->under_arg, db_string(r, RUNNING_TAG))) {
-        x->count += db_u64(r, RUNNING_TASKS);
-        x->probes += db_u64(r, RUNNING_PROBES);
-    }
-    return 0;
-}
-
 static int count_running(struct db *db, const struct claim_ask *ask, struct limit_row *row,
                          struct err *err)
 {
-    struct running running = {.ask = ask};
-    BUF_LOCAL struct buf sql = BUF_INIT, probes = BUF_INIT, text = BUF_INIT;
+    BUF_LOCAL struct buf probes = BUF_INIT;
+    struct poller_tasks *t = NULL;
+    size_t count = 0;
 
     if (row->limit.breaker) /* which reads the rows, and not only the index */
         sql_put(&probes, "COALESCE(execution_time >= ?, 0)",
                 SQL_TIME(MIN(MAX(row->limit.held_until_at, 0), WHEN_AT_MAX)));
-    else
-        buf_chr(&probes, '0');
-    buf_printf(&text, "SELECT %s FROM dq_task FORCE INDEX (due) WHERE status = ? GROUP BY tag",
-               COLUMNS_SELECT(RUNNING_COLUMNS));
-    sql_put(&sql, text.data, SQL_PART(probes.data), SQL_INT(TASK_RUNNING));
-    int rc = db_each(db, &sql, RUNNING_COUNT, take_running, &running, err);
-    row->running = running.count;
-    row->limit.probed = running.probes > 0;
+    int rc = poller_store_tasks(db, false, probes.len ? probes.data : "0", "", &t, &count, err);
+    row->running = 0;
+    row->limit.probed = false;
+    for (size_t i = 0; i < count; i++) {
+        if (!ask->under(ask->under_arg, t[i].tag))
+            continue;
+        row->running += t[i].tasks;
+        row->limit.probed |= t[i].part > 0;
+    }
+    poller_store_tasks_free(t, count);
     return rc;
 }
 
