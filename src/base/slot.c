@@ -152,12 +152,13 @@ static void catch_up(struct deciding *d, int64_t at, size_t n, size_t of)
 
 static void run_unless_overlap(struct deciding *d, int64_t at, int64_t next_at)
 {
-    const bool still = lives(&d->last, at);
+    const bool still = lives(&d->last, at), replace = d->ask->overlap == SLOT_OVERLAP_REPLACE;
+    const bool replaced = replace && next_at != TASK_TIME_NONE && next_at <= d->ask->now_at;
 
-    if (still && d->ask->overlap == SLOT_OVERLAP_REPLACE && d->plan->last_at == TASK_TIME_NONE)
+    if (still && replace && !replaced && d->plan->last_at == TASK_TIME_NONE) {
         d->plan->cancels = true;
-    else if (still && d->ask->overlap != SLOT_OVERLAP_ALLOW &&
-             !(d->ask->overlap == SLOT_OVERLAP_ONE && d->last.life == SLOT_RUNS)) {
+    } else if (replaced || (still && d->ask->overlap != SLOT_OVERLAP_ALLOW &&
+                            !(d->ask->overlap == SLOT_OVERLAP_ONE && d->last.life == SLOT_RUNS))) {
         skip(d->plan, at, SLOT_SKIPPED_OVERLAP);
         return;
     }

@@ -117,7 +117,7 @@ struct schedule {
     " LEFT JOIN dq_task t ON t.id = " SCHEDULE_ROW_TASK("c.name", "c.last_slot")
 /* The newest task of a slot: one that was backfilled has several. */
 #define SCHEDULE_ROW_TASK(name, slot)                                                              \
-    "(SELECT MAX(k.id) FROM dq_task k WHERE k.task_key = " SCHEDULE_ROW_KEY(                       \
+    "(SELECT MAX(k.id) FROM dq_task k FORCE INDEX (live_key) WHERE k.task_key = " SCHEDULE_ROW_KEY( \
         name, slot) " AND k.missed_slots IS NOT NULL)"
 /* slot_put_key in SQL. */
 #define SCHEDULE_ROW_KEY(name, slot)                                                               \

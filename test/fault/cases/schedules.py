@@ -1,4 +1,6 @@
 """Schedules: slots are decided once, by any dqd, with their tasks."""
+import os
+
 from cases import case
 from harness.chaos import Chaos
 from harness.mysql import numbers
@@ -6,6 +8,19 @@ from harness.oracle import CANCELLED, DONE, Oracle
 from harness.proxy import Rule
 
 EVERY, ALLOW, REPLACE = 1, 2, 3
+
+
+def waited_s(*pids):
+    """How long the threads of processes were ready to run without a processor."""
+    paths = [f"/proc/{pid}/task/{task}/schedstat" for pid in pids for task in os.listdir(f"/proc/{pid}/task")]
+    waited = 0
+    for path in paths:
+        try:
+            with open(path, encoding="ascii") as f:
+                waited += int(f.read().split()[1]) / 1e9
+        except OSError:  # the thread has ended
+            pass
+    return waited
 
 
 def schedules(t, count, overlap=ALLOW, words="ms=5"):
@@ -27,22 +42,29 @@ def stop_schedules(t):
 
 
 def judge(t, count):
-    """Each slot, from the first of a schedule on, has one decision, and each that ran one task. Returns the slots."""
-    rows = t.sql(
-        "SELECT name, SUM(slots), COUNT(*), TIMESTAMPDIFF(SECOND, MIN(slot), MAX(slot)) FROM dq_slot GROUP BY name"
-    )
+    """Each slot, from the first of a schedule on, has one decision, and each that ran one task: all but those that
+    `replace` left out because the next one was due, too, when they were decided. Returns how many ran."""
+    rows = t.sql("SELECT name, SUM(slots), TIMESTAMPDIFF(SECOND, MIN(slot), MAX(slot)) FROM dq_slot GROUP BY name")
     t.expect(len(rows) == count, f"{len(rows)} of {count} schedules have slots")
-    for name, slots, n, seconds in rows:
-        t.expect(int(slots) == int(n) == int(seconds) + 1, f"{name}: {slots} slots, {n} rows, in {seconds} s")
-    other = t.one("SELECT COUNT(*) FROM dq_slot WHERE decision > 1")
-    t.expect(other == 0, f"{other} slots did not run")
+    for name, slots, seconds in rows:
+        t.expect(int(slots) == int(seconds) + 1, f"{name}: {slots} slots in {seconds} s")
+    other = t.sql(
+        "SELECT s.name, s.slot, s.decision, s.decide_time FROM dq_slot s LEFT JOIN dq_slot n ON n.name = s.name"
+        " AND n.slot = s.slot + INTERVAL s.slots SECOND AND n.decision = 0 AND n.decide_time = s.decide_time"
+        " AND n.slot <= n.decide_time JOIN dq_schedule c ON c.name = s.name"
+        f" WHERE s.decision > 1 AND NOT (s.decision = 2 AND c.overlap = {REPLACE} AND n.name IS NOT NULL) LIMIT 3"
+    )
+    t.expect(not other, f"slots did not run: {other}")
     key = "CONCAT(s.name, '@', DATE_FORMAT(s.slot, '%Y-%m-%dT%H:%i:%sZ'))"
-    lone = t.one(f"SELECT COUNT(*) FROM dq_slot s LEFT JOIN dq_task t ON t.task_key = {key} WHERE t.id IS NULL")
+    lone = t.one(
+        f"SELECT COUNT(*) FROM dq_slot s LEFT JOIN dq_task t ON t.task_key = {key}"
+        " WHERE s.decision < 2 AND t.id IS NULL"
+    )
     t.expect(lone == 0, f"{lone} slots that ran have no task")
     twice = t.one("SELECT COUNT(*) - COUNT(DISTINCT task_key) FROM dq_task")
     t.expect(twice == 0, f"{twice} tasks are a second one of their slot")
-    slots = t.one("SELECT COUNT(*) FROM dq_slot")
-    t.expect(t.count() == slots, f"{t.count()} tasks of {slots} slots")
+    slots = t.one("SELECT COUNT(*) FROM dq_slot WHERE decision < 2")
+    t.expect(t.count() == slots, f"{t.count()} tasks of {slots} slots that ran")
     return slots
 
 
@@ -108,9 +130,13 @@ def schedule_kill(t):
 
 @case("schedule-herd", 15)
 def schedule_herd(t):
-    """10,000 schedules have one slot. Their tasks are stored together, within a second of it, at one of five tries."""
-    count, late_s = 10_000, []
+    """10,000 schedules have one slot, and another one later. Their tasks are stored together, within a second of it, at
+    one of four tries, though the server, which was started anew, has only the statistics of empty tables."""
+    count, late_s, tries, most_s = 10_000, [], 0, 0
     t.dq("pause", "t")
+    for table in ("dq_schedule", "dq_slot", "dq_task"):
+        t.sql(f"ALTER TABLE {table} STATS_AUTO_RECALC = 0")
+        t.sql(f"ANALYZE TABLE {table}")
     t.sql(
         "INSERT INTO dq_schedule (name, tag, message_body, kind, expression, overlap, next_slot, create_time,"
         f" update_time, actor) SELECT CONCAT('s', seq), 't', '', {EVERY}, '1h', {ALLOW}, '2099-01-01',"
@@ -118,12 +144,20 @@ def schedule_herd(t):
     )
     t.dqd()
     t.wait(lambda: t.one("SELECT COUNT(*) FROM dq_poller") == 1, "dqd is there")
-    while not late_s or (late_s[-1] > t.slowness() and len(late_s) < 5):
+    while tries < 2 or (late_s[-1] > most_s and tries < 5):
+        if tries:  # now the schedules have last runs
+            t.server.kill()
+            t.server.start()
+            t.wait(lambda: t.count() == count * tries, "the server is back")
+        tries += 1
+        pids = t.server.pid, t.dqds[0].process.pid
         t.sql("UPDATE dq_schedule SET next_slot = UTC_TIMESTAMP(0) + INTERVAL 4 SECOND, version = version + 1")
-        t.wait(lambda: t.count() == count * (len(late_s) + 1), "all tasks are stored")
+        waited = waited_s(*pids)
+        t.wait(lambda: t.count() == count * tries, "all tasks are stored", pause=0.2)
         slot, last = "(SELECT MAX(slot) FROM dq_slot)", "MAX(create_time)"
         late_s.append(t.one(f"SELECT TIMESTAMPDIFF(MICROSECOND, {slot}, {last}) FROM dq_task") / 1e6)
-    t.expect(min(late_s) <= t.slowness(), f"the last task was stored {min(late_s):.1f} s after its slot")
+        most_s = t.slowness() + waited_s(*pids) - waited
+    t.expect(late_s[-1] <= most_s, f"the last task was stored {late_s[-1]:.1f} s after its slot")
     t.note(f"the last of {count} tasks was stored so many seconds after their slot: {late_s}")
 
 
