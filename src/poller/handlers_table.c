@@ -29,6 +29,7 @@ struct handlers_table *handlers_table_new(struct handlers *handlers)
     struct handlers_table *t = mem_alloc(sizeof *t);
 
     *t = (struct handlers_table){.handlers = handlers, .number = number_of(handlers), .users = 1};
+    t->elsewhere = mem_zero(handlers->count + 1, sizeof *t->elsewhere);
     return t;
 }
 
@@ -43,5 +44,6 @@ void handlers_table_release(struct handlers_table *t)
     if (--t->users > 0)
         return;
     handlers_free(t->handlers);
+    free(t->elsewhere);
     free(t);
 }

@@ -13,6 +13,7 @@ struct handlers_table {
     struct handlers *handlers;
     uint64_t number; /* by which dq_poller and dq_handler know them; 0: there are none */
     unsigned users;
+    uint32_t *elsewhere; /* by handler: what tags_share_elsewhere has counted */
 };
 
 /* Takes the handlers over. The caller is the first user. */

@@ -159,11 +159,14 @@ static int count_ending(struct registry *r, int rc, uint64_t processes, struct e
     else
         processes = 0;
     const bool holds = rc < 0 && now_us - r->count_us < stale_us(r);
-    if (!holds)
+    if (!holds) {
         look_turn_elsewhere(&r->look->turn, e.items, e.count, processes);
+        tags_share_elsewhere(r->tags);
+    }
     for (size_t i = 0; !holds && i < e.count; i++)
-        link_send_elsewhere(r->ctx->link, tags_of(e.items[i].tag)->name, e.items[i].tag->elsewhere,
-                            r->look->turn.elsewhere);
+        if (e.items[i].tasks || !e.items[i].tag->elsewhere)
+            link_send_elsewhere(r->ctx->link, tags_of(e.items[i].tag)->name,
+                                e.items[i].tag->elsewhere, r->look->turn.elsewhere);
     free(e.items);
     return rc;
 }

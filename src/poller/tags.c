@@ -77,12 +77,42 @@ struct tag_state *tags_of(struct look_tag *t)
     return (struct tag_state *)t;
 }
 
+/* The tag's part in that of its handler; NULL: it shares with none. */
+static uint32_t *shared(const struct tag_state *t)
+{
+    const struct handler *h = tags_handler(t->set, t);
+
+    return h && h->keep ? &t->set->table->elsewhere[t->handler] : NULL;
+}
+
+static void share(struct tag_state *t)
+{
+    const uint32_t n = shared(t) ? *shared(t) : t->look.elsewhere;
+
+    t->look.running += n - t->look.elsewhere;
+    t->look.elsewhere = n;
+}
+
+void tags_share_elsewhere(struct tag_set *set)
+{
+    memset(set->table->elsewhere, 0, set->table->handlers->count * sizeof(uint32_t));
+    for (size_t i = 0; i < set->count; i++) { /* with batches, each may seem to have them all */
+        uint32_t *n = shared(set->items[i]);
+
+        if (n)
+            *n = MIN(*n + set->items[i]->look.elsewhere, set->look->turn.elsewhere);
+    }
+    for (size_t i = 0; i < set->count; i++)
+        share(set->items[i]);
+}
+
 static void register_tag(struct tag_set *set, struct tag_state *t)
 {
     const struct handler *h = tags_handler(set, t);
 
     if (!h)
         return;
+    share(t);
     t->look.batch = (uint32_t)h->batch;
     t->look.max_running = (uint32_t)h->max_running;
     t->look.weight = (uint32_t)h->weight;

@@ -74,6 +74,8 @@ struct tag_state *tags_named(struct tag_set *set, const char *name);
 struct tag_state *tags_of(struct look_tag *t);
 /* All tags, one per call: begin with *at = 0; NULL: that was all. */
 struct tag_state *tags_each(const struct tag_set *set, size_t *at);
+/* look_turn_elsewhere has counted by tag: the tags of a handler with keep share what all have. */
+void tags_share_elsewhere(struct tag_set *set);
 /* Whether some of its tasks were due at the last look and have not been claimed since. */
 bool tags_is_due(const struct tag_set *set, const struct tag_state *t);
 

@@ -72,7 +72,7 @@ bool keep_wants(const struct plan *plan)
 
     /* those that do not go hold back others */
     return k->why || k->idle ||
-           (!hangs && k->live < plan->handler->keep && k->retired <= plan->handler->keep &&
+           (!hangs && k->live + k->elsewhere < plan->handler->keep && k->retired <= plan->handler->keep &&
             k->starting < k->waiting);
 }
 

@@ -33,6 +33,7 @@ struct plan_kept {
     struct process *idle;
     int live;                 /* those that are not retired, starting ones too */
     int starting;             /* not ready yet */
+    int elsewhere;            /* processes of ending dqds, as of queue_elsewhere */
     int waiting;              /* jobs of all tags, not processes */
     int retired;              /* they have got the end of file, and are still there */
     int ends;                 /* in a row, of processes that have read no task */

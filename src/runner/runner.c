@@ -24,6 +24,7 @@
 #include "runner/stream.h"
 
 #include <fcntl.h>
+#include <limits.h>
 #include <signal.h>
 #include <stdint.h>
 #include <string.h>
@@ -277,6 +278,17 @@ static void orphan(struct runner *r)
                   r->crew.jobs.taken);
 }
 
+/* Tags that share processes share those elsewhere, too. */
+static void take_elsewhere(struct runner *r, const struct message_elsewhere *m)
+{
+    const int i = handlers_match(r->tables->handlers, m->tag);
+    struct plan *kept = i >= 0 && r->tables->handlers->items[i].keep ? &r->tables->plans[i] : NULL;
+
+    if (kept)
+        kept->kept.elsewhere = (int)MIN(m->running, INT_MAX / 2);
+    queue_elsewhere(&r->crew.queue, m->tag, kept ? 0 : m->running, m->all);
+}
+
 static void take_order(struct runner *r, const struct message *m)
 {
     switch (m->type) {
@@ -303,7 +315,7 @@ static void take_order(struct runner *r, const struct message *m)
         reload_ask(r->reload);
         break;
     case MESSAGE_ELSEWHERE:
-        queue_elsewhere(&r->crew.queue, m->elsewhere.tag, m->elsewhere.running, m->elsewhere.all);
+        take_elsewhere(r, &m->elsewhere);
         break;
     case MESSAGE_PING:
         reply_pong(&r->out, m->ping.n);

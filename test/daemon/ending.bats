@@ -56,6 +56,36 @@ others_start()
     [ "$(at_once)" -eq 2 ]
 }
 
+@test 'a run counts for keep what the last one still runs of all tags that share the processes' {
+    own_ini 's/^\[dqd\]/&\ndrain_timeout = 1h/'
+    write_handlers <<END
+handlers:
+  'k*':
+    keep: 3
+    timeout: 1h
+    run: |
+      cd $BATS_TEST_TMPDIR; echo '{"ready":true}' >&3
+      while read -r line; do
+        id=\${line#*'"id":'}; echo + >>j; until [ -e go ]; do sleep 0.02; done; echo - >>j
+        echo "{\"id\":\${id%%,*},\"result\":\"done\"}" >&3
+      done
+  other: {run: ':'}
+END
+    dq -q add k1 && dq -q add k2
+    dqd_start --for 10m --config "$BATS_TEST_TMPDIR/own.ini"
+    other_pid=$DQD_PID
+    wait_until begun 2
+    kill "$other_pid"
+    wait_until is_ending "$other_pid"
+    dq -q add k3 && dq -q add k4
+    dqd_start --for 10m
+    others_start
+    wait_until begun 3
+    let_go
+    wait_until is "status = 1" 6
+    [ "$(at_once)" -eq 3 ]
+}
+
 @test 'a new dqd counts for slots what the one before it still runs, unless one of them has other tags' {
     own_ini 's/^\[dqd\]/&\ndrain_timeout = 1h/'
     slow 8 9

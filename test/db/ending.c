@@ -20,7 +20,8 @@ static int setup(void **state)
     h->count = 1;
     h->path = mem_strdup("handlers.yaml");
     h->items = mem_zero(h->count, sizeof *h->items);
-    h->items[0] = (struct handler){.name = mem_strdup("t"), .max_running = 8};
+    h->items[0] = (struct handler){
+        .name = mem_strdup("t*"), .is_glob = true, .keep = 8, .max_running = 8};
     ctx = (struct context){.conf = &conf, .db = db, .owner = owner('a'), .slots = 8};
     tags_init(&tags, &look, NULL, h);
     registry_init(&registry, &ctx, &look, &tags, "resident", false);
@@ -104,6 +105,7 @@ static void what_others_still_run_is_counted_seldom_if_that_takes_long(void **st
         rest_us = registry.count_us - when_steady_us();
     }
     assert_int_equal(look.turn.elsewhere, 2);
+    assert_int_equal(tags_named(&tags, "t2")->look.running, 2); /* they share the processes */
     assert_true(rest_us > 0);
     registry.count_us = when_steady_us() + BEAT_US;
     run(db, "UPDATE dq_task SET status = 1 LIMIT 1");
@@ -113,10 +115,12 @@ static void what_others_still_run_is_counted_seldom_if_that_takes_long(void **st
     registry.count_us = 0;
     beat();
     assert_int_equal(look.turn.elsewhere, 1);
+    assert_int_equal(tags_named(&tags, "t2")->look.running, 1);
     registry.count_us = when_steady_us() + BEAT_US;
     run(db, "UPDATE dq_poller SET running = 0 WHERE slots = 0");
     beat();
     assert_int_equal(look.turn.elsewhere, 0);
+    assert_int_equal(tags_named(&tags, "t2")->look.running, 0);
     task_array_done(&won);
 }
 
