@@ -72,8 +72,8 @@ bool keep_wants(const struct plan *plan)
 
     /* those that do not go hold back others */
     return k->why || k->idle ||
-           (!hangs && k->live + k->elsewhere < plan->handler->keep && k->retired <= plan->handler->keep &&
-            k->starting < k->waiting);
+           (!hangs && k->live + k->elsewhere < plan->handler->keep &&
+            k->retired <= plan->handler->keep && k->starting < k->waiting);
 }
 
 char *keep_refusal(struct plan *plan)

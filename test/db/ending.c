@@ -20,8 +20,8 @@ static int setup(void **state)
     h->count = 1;
     h->path = mem_strdup("handlers.yaml");
     h->items = mem_zero(h->count, sizeof *h->items);
-    h->items[0] = (struct handler){
-        .name = mem_strdup("t*"), .is_glob = true, .keep = 8, .max_running = 8};
+    h->items[0] =
+        (struct handler){.name = mem_strdup("t*"), .is_glob = true, .keep = 8, .max_running = 8};
     ctx = (struct context){.conf = &conf, .db = db, .owner = owner('a'), .slots = 8};
     tags_init(&tags, &look, NULL, h);
     registry_init(&registry, &ctx, &look, &tags, "resident", false);
