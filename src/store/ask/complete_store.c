@@ -17,7 +17,7 @@ enum { WORD_COLUMNS(COLUMNS_NAME) WORD_COUNT };
 /* Tables of word and help. The minimum makes the server skip from tag to tag. */
 static const char tags[] =
     "SELECT tag AS word, NULL AS help FROM (SELECT tag, MIN(expected_time)"
-    " FROM dq_task WHERE status < " TEXT_OF(
+    " FROM dq_task FORCE INDEX (due) WHERE status < " TEXT_OF(
         SQL_STATUS_COUNT) " GROUP BY status, tag"
                           " LIMIT 2000) t"
                           " UNION SELECT pattern, NULL FROM dq_handler WHERE is_glob = 0";

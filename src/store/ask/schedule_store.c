@@ -328,10 +328,11 @@ static const struct field_table slot_table = FIELD_TABLE(schedule_slot, slot_col
 int schedule_store_slots(struct db *db, const char *name, size_t most, struct schedule_slot **ret,
                          size_t *ret_count, struct err *err)
 {
-    return field_list(db, &slot_table, ret, ret_count, err,
-                      "FROM dq_slot s LEFT JOIN dq_task t ON t.id = " SCHEDULE_ROW_TASK(
-                          "s.name", "s.slot") " WHERE s.name = ? ORDER BY s.slot DESC LIMIT ?",
-                      SQL_TEXT(name), SQL_ID(most));
+    return field_list(
+        db, &slot_table, ret, ret_count, err,
+        "FROM dq_slot s FORCE INDEX (PRIMARY) LEFT JOIN dq_task t FORCE INDEX (PRIMARY) ON t.id = " SCHEDULE_ROW_TASK(
+            "s.name", "s.slot") " WHERE s.name = ? ORDER BY s.slot DESC LIMIT ?",
+        SQL_TEXT(name), SQL_ID(most));
 }
 
 void schedule_store_slots_free(struct schedule_slot *slots, size_t count)

@@ -18,11 +18,12 @@
     ") OR " SQL_AHEAD("update_time")
 /* '?' asks dqd for the next slot; a gap has none, and looks at the end of its last run. */
 static const char schedules[] =
-    "UPDATE dq_schedule c SET version = version + 1,"
+    "UPDATE dq_schedule c FORCE INDEX (PRIMARY) SET version = version + 1,"
     " zone_version = IF(kind = 2 OR next_slot <= UTC_TIMESTAMP(3), zone_version, '?'),"
     " next_slot = IF(next_slot <= UTC_TIMESTAMP(3), next_slot, GREATEST(UTC_TIMESTAMP(3),"
     " IF(kind = 2, COALESCE(from_time, UTC_TIMESTAMP(3)), UTC_TIMESTAMP(3)))),"
-    " last_slot = IF(last_slot" AHEAD_STORE_FAR ", (SELECT MAX(e.slot) FROM dq_slot e"
+    " last_slot = IF(last_slot" AHEAD_STORE_FAR
+    ", (SELECT MAX(e.slot) FROM dq_slot e FORCE INDEX (PRIMARY)"
     " WHERE e.name = c.name AND e.decision IN (0, 1, 6) AND NOT e.slot" AHEAD_STORE_FAR
     "), last_slot), update_time = LEAST(update_time, UTC_TIMESTAMP(3)) WHERE name IN (?)";
 static const char keep[] = "UPDATE dq_slot FORCE INDEX (is_open) SET decide_time = UTC_TIMESTAMP(3)"

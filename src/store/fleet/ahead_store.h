@@ -14,8 +14,9 @@
 #define AHEAD_STORE_FAR " > UTC_TIMESTAMP(3) + INTERVAL 1 DAY"
 /* Up to then, all slots of the schedule of that name are decided. */
 #define AHEAD_STORE_DECIDED(name)                                                                  \
-    "(SELECT IF(e.slots > 1, GREATEST(e.slot, e.decide_time), e.slot) FROM dq_slot e"              \
-    " WHERE e.name = " name " AND NOT e.slot" AHEAD_STORE_FAR " ORDER BY e.slot DESC LIMIT 1)"
+    "(SELECT IF(e.slots > 1, GREATEST(e.slot, e.decide_time), e.slot)"                             \
+    " FROM dq_slot e FORCE INDEX (PRIMARY) WHERE e.name = " name " AND NOT e.slot" AHEAD_STORE_FAR \
+    " ORDER BY e.slot DESC LIMIT 1)"
 #define AHEAD_STORE_SLOT "(is_open IS NULL OR is_open = 1) AND decide_time" AHEAD_STORE_FAR
 #define AHEAD_STORE_ANY                                                                            \
     "(EXISTS (SELECT 1 FROM dq_slot FORCE INDEX (is_open) WHERE " AHEAD_STORE_SLOT ")"             \

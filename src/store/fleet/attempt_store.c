@@ -105,9 +105,11 @@ int attempt_store_drop_stale(struct db *db, const struct claim_ref *refs, size_t
 {
     BUF_LOCAL struct buf sql = BUF_INIT;
 
-    buf_str(&sql, "DELETE FROM dq_attempt WHERE");
+    buf_str(&sql,
+            "DELETE a FROM dq_attempt a FORCE INDEX (PRIMARY) WHERE " SQL_BY_KEY("attempt") "(");
     for (size_t i = 0; i < count; i++)
-        buf_printf(&sql, "%s (task_id = %" PRIu64 " AND version = %" PRIu64 ")", i ? " OR" : "",
+        buf_printf(&sql, "%s(task_id = %" PRIu64 " AND version = %" PRIu64 ")", i ? " OR " : "",
                    refs[i].id, refs[i].version);
+    buf_chr(&sql, ')');
     return db_exec(db, &sql, NULL, err);
 }

@@ -67,9 +67,9 @@ struct event_row {
     X("e.actor", "who", NAME, who, COLUMN_NARROW, 0, NULL, "the person, dqd or account") \
     X("e.verb", "event", NAME, event, 0, 0, get_event, "what happened: a command, or started, done, failed") \
     X("e.tag", "tag", TAGS, tag, COLUMN_NARROW, 0, NULL, "the tag; none: several") \
-    X("(SELECT SUM(s.tasks) FROM dq_event s WHERE s.token = e.token)", "count", ID, count, 0, 0, NULL, "tasks") \
+    X("(SELECT SUM(s.tasks) FROM dq_event s FORCE INDEX (PRIMARY) WHERE s.token = e.token)", "count", ID, count, 0, 0, NULL, "tasks") \
     X("e.task_id", "id", ID, id, 0, 0, NULL, "the task, if it is one") \
-    X("(SELECT z.arguments FROM dq_event z WHERE z.token = e.token AND z.step = 0)", \
+    X("(SELECT z.arguments FROM dq_event z FORCE INDEX (PRIMARY) WHERE z.token = e.token AND z.step = 0)", \
       "detail", TEXT, detail, 100, 0, get_detail, "options of a command, or the error")
 #define EVENT_STORE_MORE(X)                                                                               \
     X("e.token", NULL, TOKEN, token, 0, 0, NULL, "")                                                      \

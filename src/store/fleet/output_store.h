@@ -53,7 +53,7 @@ int output_store_drop_left(struct db *db, struct err *err) __attribute__((warn_u
 /* Private to src/store, for a statement about dq_task alone: joins the mark of each attempt, and is
  * true if that is followed. */
 #define OUTPUT_STORE_JOIN                                                                          \
-    " LEFT JOIN dq_output ON task_id = id AND task_version = version AND seq = 0"
+    " LEFT JOIN dq_output FORCE INDEX (PRIMARY) ON task_id = id AND task_version = version AND seq = 0"
 #define OUTPUT_STORE_FOLLOWED "until_time > UTC_TIMESTAMP(3)"
 
 #endif

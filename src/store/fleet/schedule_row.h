@@ -100,12 +100,15 @@ struct schedule {
 /* Of c, a row of dq_schedule, beside s, the row of dq_slot of its last slot, and t, its task. */
 #define SCHEDULE_ROW_RUNS(X)                                                                              \
     SCHEDULE_ROW_RUN(X)                                                                                   \
-    X("IF(t.status = 1, c.last_slot, (SELECT d.slot FROM dq_slot d WHERE d.name = c.name"                 \
-      " AND d.result = 1 AND NOT d.slot" AHEAD_STORE_FAR " ORDER BY d.slot DESC LIMIT 1))",               \
+    X("IF(t.status = 1, c.last_slot, (SELECT d.slot FROM dq_slot d FORCE INDEX (PRIMARY)"                 \
+      " WHERE d.name = c.name AND d.result = 1 AND NOT d.slot" AHEAD_STORE_FAR                            \
+      " ORDER BY d.slot DESC LIMIT 1))",                                                                  \
       "done", TIME, done_at, 0, 0, NULL, "")                                                              \
-    X("(SELECT d.decide_time FROM dq_slot d WHERE d.name = c.name ORDER BY d.slot DESC LIMIT 1)",         \
+    X("(SELECT d.decide_time FROM dq_slot d FORCE INDEX (PRIMARY) WHERE d.name = c.name"                  \
+      " ORDER BY d.slot DESC LIMIT 1)",                                                                   \
       "decided", TIME, decided_at, 0, 0, NULL, "")                                                        \
-    X("(SELECT SUM(w.slots) FROM dq_slot w WHERE w.name = c.name AND w.decision IN (2,3,5)"               \
+    X("(SELECT SUM(w.slots) FROM dq_slot w FORCE INDEX (PRIMARY) WHERE w.name = c.name"                   \
+      " AND w.decision IN (2,3,5)"                                                                        \
       " AND w.slot > UTC_TIMESTAMP(3) - INTERVAL 7 DAY AND NOT w.slot" AHEAD_STORE_FAR ")",               \
       "missed_week", U64, missed_week, 0, 0, NULL, "")
 /* clang-format on */
@@ -113,8 +116,9 @@ struct schedule {
 /* What a statement with SCHEDULE_ROW_RUNS reads, from dq_schedule c on. */
 #define SCHEDULE_ROW_JOIN "dq_schedule c" SCHEDULE_ROW_JOIN_RUNS
 #define SCHEDULE_ROW_JOIN_RUNS                                                                     \
-    " LEFT JOIN dq_slot s ON s.name = c.name AND s.slot = c.last_slot"                             \
-    " LEFT JOIN dq_task t ON t.id = " SCHEDULE_ROW_TASK("c.name", "c.last_slot")
+    " LEFT JOIN dq_slot s FORCE INDEX (PRIMARY) ON s.name = c.name AND s.slot = c.last_slot"       \
+    " LEFT JOIN dq_task t FORCE INDEX (PRIMARY) ON t.id = " SCHEDULE_ROW_TASK("c.name",            \
+                                                                              "c.last_slot")
 /* The newest task of a slot: one that was backfilled has several. */
 #define SCHEDULE_ROW_TASK(name, slot)                                                              \
     "(SELECT MAX(k.id) FROM dq_task k FORCE INDEX (live_key) WHERE k.task_key = " SCHEDULE_ROW_KEY( \

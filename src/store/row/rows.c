@@ -7,6 +7,7 @@
 #include "base/when.h"
 #include "store/db/columns.h"
 #include "store/db/db_session.h"
+#include "store/row/sql.h"
 
 #include <stdlib.h>
 #include <sys/param.h>
@@ -158,7 +159,8 @@ static int read_ids(struct db *db, const struct rows_work *w, bool skip_locked, 
     BUF_LOCAL struct buf sql = BUF_INIT;
 
     buf_str(&sql, skip_locked ? rows_before_skip(db) : "");
-    buf_str(&sql, "SELECT id FROM dq_task FORCE INDEX (PRIMARY) WHERE id IN (");
+    buf_str(&sql,
+            "SELECT id FROM dq_task FORCE INDEX (PRIMARY) WHERE " SQL_BY_KEY("version") "id IN (");
     for (size_t i = 0; i < w->count; i++) {
         if (i)
             buf_chr(&sql, ',');

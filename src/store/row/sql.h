@@ -84,6 +84,10 @@ enum task_level sql_level(const struct db_rows *r, unsigned col);
 
 /* A cell of expected_time, which is NOT NULL: an instant, far in the past if it cannot be read. */
 int64_t sql_due(const struct db_rows *r, unsigned col);
+/* Begins a condition that names columns of a forced primary key only. Beside a column of numbers
+ * that is not in it, the server reads ranges of the key; else, if the statistics are those of an
+ * empty table, all of it. */
+#define SQL_BY_KEY(column) column " >= 0 AND "
 /* The due order: by time, then by id, as in the index `due`. order: "" or " DESC". */
 #define SQL_DUE_ORDER(alias, order) alias "expected_time" order ", " alias "id" order
 /* Appends ` AND (...)`: what comes behind this place in the due order ('>'), or before it ('<'). id
@@ -113,7 +117,8 @@ const struct sql_explain *sql_explain_columns(const struct db *db);
  * Two, as each reads a range of an index. */
 #define SQL_PAUSE_OF_NAME "(SELECT 1 FROM dq_limit g WHERE " SQL_PAUSED("g.") " AND g.name = "
 #define SQL_PAUSE_OF_GLOB                                                                          \
-    "(SELECT 1 FROM dq_limit g WHERE " SQL_PAUSED("g.") " AND g.pattern IS NOT NULL AND "
+    "(SELECT 1 FROM dq_limit g FORCE INDEX (pattern) WHERE " SQL_PAUSED(                           \
+        "g.") " AND g.pattern IS NOT NULL AND "
 #define SQL_LIKE_GLOB " LIKE g.pattern ESCAPE '!'"
 /* Appends a glob of tags as a literal for LIKE, with ESCAPE '!'. */
 void sql_put_like(struct buf *sql, const char *glob, size_t len);

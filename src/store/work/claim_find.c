@@ -34,7 +34,8 @@
 /* A small body is read by a join with the same row, which is skipped for a long one or one of
  * unknown size: NULL as a key reads nothing. body_size may be wrong: a body that is longer after
  * all is not loaded. */
-#define SMALL_BODY_JOIN " LEFT JOIN dq_task b ON b.id = IF(c.body_size <= %d, c.id, NULL)"
+#define SMALL_BODY_JOIN                                                                            \
+    " LEFT JOIN dq_task b FORCE INDEX (PRIMARY) ON b.id = IF(c.body_size <= %d, c.id, NULL)"
 #define NO_BODY (-1) /* instead of SMALL_BODY: no row is read again */
 /* For a batch: whether the last attempt ended with a verdict on this task, or was its producer's.
  * If it ended with its process, there is an exit code or a signal; if with its dqd, no token; and

@@ -120,12 +120,13 @@ int claim_limit_look(struct db *db, const struct claim_ask *ask, bool limited,
     LOCAL_BY(limit_row_done) struct limit_row row = {.limit = {LIMIT_NONE}};
     int64_t until_at = INT64_MIN;
 
-    sql_put(&sql,
-            "SELECT g.paused_until FROM dq_limit g WHERE " SQL_PAUSED(
-                "g.") " AND g.name = ?"
-                      " UNION ALL SELECT g.paused_until FROM dq_limit g WHERE " SQL_PAUSED(
-                          "g.") " AND g.pattern IS NOT NULL AND ?" SQL_LIKE_GLOB,
-            SQL_TEXT(ask->tag), SQL_TEXT(ask->tag));
+    sql_put(
+        &sql,
+        "SELECT g.paused_until FROM dq_limit g WHERE " SQL_PAUSED(
+            "g.") " AND g.name = ?"
+                  " UNION ALL SELECT g.paused_until FROM dq_limit g FORCE INDEX (pattern) WHERE " SQL_PAUSED(
+                      "g.") " AND g.pattern IS NOT NULL AND ?" SQL_LIKE_GLOB,
+        SQL_TEXT(ask->tag), SQL_TEXT(ask->tag));
     int rc = db_each(db, &sql, COLUMNS_ONE, take_pause, &until_at, err);
     *ret_may = until_at == INT64_MIN ? UINT64_MAX : 0;
     if (rc == 0 && !*ret_may)

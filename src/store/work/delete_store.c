@@ -29,7 +29,8 @@ static int delete_rows(struct db *db, const struct claim_ref *refs, size_t count
         buf_reset(&sql);
         buf_str(
             &sql,
-            "DELETE a FROM dq_attempt a LEFT JOIN dq_task t ON t.id = a.task_id WHERE t.id IS NULL AND ");
+            "DELETE a FROM dq_attempt a FORCE INDEX (PRIMARY) LEFT JOIN dq_task t FORCE INDEX (PRIMARY)"
+            " ON t.id = a.task_id WHERE t.id IS NULL AND " SQL_BY_KEY("a.attempt"));
         claim_ref_put_ids(&sql, "a.task_id", refs, count);
         rc = db_exec(db, &sql, NULL, err);
     }

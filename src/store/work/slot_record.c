@@ -101,8 +101,9 @@ int slot_record_harvest(struct db *db, bool *ret_more, struct err *err)
         db, &rows, err,
         "INSERT INTO dq_slot (name, slot, decision, decide_time, task_id, start_time, finish_time, result, exit_code, error)"
         " SELECT s.name, s.slot, s.decision, s.decide_time, t.id, t.execution_time, t.finish_time,"
-        " t.status, t.exit_code, LEFT(t.error_stack, 255) FROM dq_slot s FORCE INDEX (is_open) LEFT JOIN dq_task t"
-        " ON t.id = " OPEN_TASK " WHERE s.is_open = 1 AND (t.id IS NULL OR ?)"
+        " t.status, t.exit_code, LEFT(t.error_stack, 255) FROM dq_slot s FORCE INDEX (is_open)"
+        " LEFT JOIN dq_task t FORCE INDEX (PRIMARY) ON t.id = " OPEN_TASK
+        " WHERE s.is_open = 1 AND (t.id IS NULL OR ?)"
         " LIMIT ? ON DUPLICATE KEY UPDATE"
         " is_open = IF(dq_slot.decide_time = VALUES(decide_time), NULL, dq_slot.is_open), task_id = VALUES(task_id),"
         " start_time = VALUES(start_time), finish_time = VALUES(finish_time),"
@@ -118,7 +119,8 @@ int slot_record_reopen(struct db *db, const struct claim_ref *refs, size_t count
 
     sql_put(
         &sql,
-        "UPDATE dq_task t JOIN dq_slot s ON s.name = SUBSTRING_INDEX(t.task_key, '@', 1) AND s.slot ="
+        "UPDATE dq_task t FORCE INDEX (PRIMARY) STRAIGHT_JOIN dq_slot s FORCE INDEX (PRIMARY)"
+        " ON s.name = SUBSTRING_INDEX(t.task_key, '@', 1) AND s.slot ="
         " CAST(IF(t.missed_slots IS NOT NULL AND t.task_key LIKE '%@____-__-__T__:__:__%Z',"
         " REPLACE(REPLACE(SUBSTRING_INDEX(t.task_key, '@', -1), 'T', ' '), 'Z', ''), NULL) AS DATETIME(3))"
         " SET s.is_open = 1, s.decide_time = UTC_TIMESTAMP(3) WHERE t.missed_slots IS NOT NULL AND t.status " SQL_PENDING
