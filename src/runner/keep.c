@@ -201,21 +201,21 @@ static enum message_kept_why is_used_up(struct process *p, int64_t now)
 int64_t keep_make_room(const struct jobs *jobs, int failure)
 {
     const int64_t now = when_steady();
-    struct process *oldest = NULL;
-    int leaving = 0;
 
-    for (size_t i = 0; failure == ERR_TRANSIENT && i < jobs->running_count; i++) {
-        struct process *p = jobs->running[i];
+    for (bool some = false;; some = true) {
+        struct process *oldest = NULL, *p;
+        int leaving = 0;
 
-        leaving += keep_is(p) && p->streams[PROCESS_IN].fd < 0;
-        if (p->kept.idle && (!oldest || p->kept.idle_at < oldest->kept.idle_at))
-            oldest = p;
+        for (size_t i = 0; failure == ERR_TRANSIENT && i < jobs->running_count; i++) {
+            p = jobs->running[i];
+            leaving += keep_is(p) && p->streams[PROCESS_IN].fd < 0;
+            if (p->kept.idle && (!oldest || p->kept.idle_at < oldest->kept.idle_at))
+                oldest = p;
+        }
+        if (!oldest || leaving >= ROOM)
+            return some ? now : JOB_NEVER;
+        retire(oldest, now, MESSAGE_KEPT_WHYS);
     }
-    if (!oldest || leaving >= ROOM)
-        return JOB_NEVER;
-    retire(oldest, now, MESSAGE_KEPT_WHYS);
-    keep_make_room(jobs, failure); /* the rest of the room */
-    return now;
 }
 
 static void be_idle(struct process *p, int64_t now)
@@ -358,7 +358,8 @@ static int unread_bytes(const struct process *p)
 
 bool keep_unread(const struct process *p)
 {
-    return (p->stop == PROCESS_RUNS || (p->stop == PROCESS_AT_FAULT && p->kept.closed)) &&
+    return (p->stop == PROCESS_RUNS || p->stop == PROCESS_LEASE_ENDS || p->stop == PROCESS_LOST ||
+            p->stop == PROCESS_SHUT_DOWN || (p->stop == PROCESS_AT_FAULT && p->kept.closed)) &&
            unread_bytes(p) == p->kept.fed;
 }
 
