@@ -196,7 +196,13 @@ static int say(struct registry *r, struct poller_share *ret, struct err *err)
     if (ctx->ending)
         return rc;
     const int counted = count_ending(r, rc, rc < 0 ? 0 : ret->ending, err);
-    return rc < 0 || !db_connected(ctx->db) ? counted : 0;
+    if (rc < 0 || (counted < 0 && !db_connected(ctx->db)))
+        return counted;
+    if (counted < 0 && !r->uncounted)
+        log_event(LOG_WARN, "cannot count what ending dqds of this host still run", "error=%s",
+                  log_quote(err->text));
+    r->uncounted = counted < 0;
+    return 0;
 }
 
 /* ---- what dq_event says of dqds ---- */

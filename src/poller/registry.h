@@ -34,6 +34,7 @@ struct registry {
     bool uncorrected;              /* the log says that what it left cannot be corrected */
     bool unheard;                  /* another session has locked our row of dq_poller */
     bool recorded;                 /* dq_event has the start of this dqd */
+    bool uncounted;                /* the log says that ending dqds cannot be counted */
     bool unrecorded;               /* the log says that dq_event cannot be written */
     struct err outgrown; /* code ERR_CONFIG: the tables are those of a newer dq; what to do */
 };

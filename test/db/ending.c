@@ -3,6 +3,8 @@
 #include "poller/registry.h"
 #include "store/fleet/poller_store.h"
 
+#include "../unit/capture.h"
+
 #define BEAT_US INT64_C(3600000000)
 
 static const struct conf conf = {.dqd = {.heartbeat_ms = WHEN_HOUR, .lease_ms = WHEN_MINUTE}};
@@ -144,6 +146,29 @@ static void what_others_still_run_is_forgotten_when_they_may_be_dead(void **stat
     task_array_done(&won);
 }
 
+static void the_log_says_once_that_what_others_still_run_cannot_be_counted(void **state)
+{
+    char *lines = NULL;
+    size_t size = 0;
+    struct task_array won = another();
+
+    as_root("RENAME TABLE dq_task TO gone");
+    assert_int_equal(capture_begin(state), 0);
+    capture_clear();
+    beat();
+    beat();
+    rewind(capture);
+    const ssize_t n = getdelim(&lines, &size, 0, capture);
+    capture_end(state);
+    as_root("RENAME TABLE gone TO dq_task");
+    assert_true(n > 0);
+    const char *first = strstr(lines, "cannot count what ending dqds");
+    assert_non_null(first);
+    assert_null(strstr(first + 1, "cannot count"));
+    free(lines);
+    task_array_done(&won);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -154,6 +179,8 @@ int main(void)
                                         setup, end),
         cmocka_unit_test_setup_teardown(what_others_still_run_is_forgotten_when_they_may_be_dead,
                                         setup, end),
+        cmocka_unit_test_setup_teardown(
+            the_log_says_once_that_what_others_still_run_cannot_be_counted, setup, end),
     };
 
     return cmocka_run_group_tests_name("ending", tests, harness_group, harness_group_end);
