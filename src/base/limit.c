@@ -87,8 +87,9 @@ static void put_pause(struct buf *b, const struct limit *l, int64_t again_at, in
     if (again_at == INT64_MAX)
         buf_str(b, "paused until resumed");
     else
-        buf_printf(b, "paused for %s",
-                   when_format_rough(text, (again_at - now_at) / WHEN_SECOND * WHEN_SECOND));
+        buf_printf(
+            b, "paused for %s",
+            when_format_rough(text, MAX((again_at - now_at) / WHEN_SECOND, 1) * WHEN_SECOND));
     if (l->reason)
         buf_printf(b, ": %s", l->reason);
 }
@@ -101,8 +102,9 @@ static void put_why(struct buf *b, const char *what, const char *reason, int64_t
     if (again_at == INT64_MAX)
         buf_str(b, "held until it can be read");
     else
-        buf_printf(b, "%s %s", what,
-                   when_format_rough(text, (again_at - now_at) / WHEN_SECOND * WHEN_SECOND));
+        buf_printf(
+            b, "%s %s", what,
+            when_format_rough(text, MAX((again_at - now_at) / WHEN_SECOND, 1) * WHEN_SECOND));
     if (reason)
         buf_printf(b, ": %s", reason);
 }
