@@ -122,6 +122,8 @@ def errors_are_mapped(database):
         both(ending, "ending", database.file, expected, text)
     both("no such procedure", "no_such", database.file, NOT_SET_UP)
     both("no such procedure of a database", "`Shop`.`No_such`", database.file, NOT_SET_UP)
+    database.sql(f"CREATE OR REPLACE PROCEDURE ending{SIGNATURE} CALL mysql.ending()")
+    both("no procedure of that name elsewhere", "shop.ending", database.file, RETRY, "ending")
     both("no right to call it", "mysql.AddGeometryColumn", database.file, NOT_SET_UP)
     both("a procedure of no database", "no_such.keep", database.file, NOT_SET_UP)
     both("an unreadable file", "keep", "/nonexistent", NOT_SET_UP)
