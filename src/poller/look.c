@@ -533,8 +533,7 @@ void look_job_queued(struct look *l, struct look_tag *t)
 
 void look_job_started(struct look *l, struct look_tag *t)
 {
-    look_turn_count(&l->turn, t, -1, 1);
-    l->running++;
+    look_turn_started(&l->turn, t, l->set.slots, l->running++);
 }
 
 void look_job_gone(struct look *l, struct look_tag *t, bool started)

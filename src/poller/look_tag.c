@@ -4,7 +4,6 @@
  */
 #include "poller/look_tag.h"
 #include "base/retry.h"
-#include "conf/handlers.h"
 
 #include <string.h>
 #include <sys/param.h>
@@ -63,23 +62,14 @@ static uint32_t jobs_of(const struct look_tag *t)
     return t->queued + t->running + (look_tag_is_dear(t) ? t->unrecorded : 0);
 }
 
-static uint32_t at_once_of(const struct look_tag *t, uint32_t slots, uint32_t others)
+bool look_tag_is_idle(const struct look_tag *t)
 {
-    uint32_t kept = jobs_of(t) ? (uint32_t)handlers_slots_kept((int)slots) : 0;
-
-    return others + kept >= slots ? 0 : MIN(t->max_running, slots - others - kept);
+    return jobs_of(t) == 0;
 }
 
-uint32_t look_tag_starts(const struct look_tag *t, uint32_t slots, uint32_t others)
+uint32_t look_tag_want(const struct look_tag *t, uint32_t room, bool others_wait)
 {
-    uint32_t kept = (uint32_t)handlers_slots_kept((int)slots), some = others < slots;
-
-    return MIN(t->max_running, MAX(others + kept < slots ? slots - others - kept : 0, some));
-}
-
-uint32_t look_tag_want(const struct look_tag *t, uint32_t slots, uint32_t others, bool others_wait)
-{
-    uint32_t mine = jobs_of(t), at_once = at_once_of(t, slots, others), more, target;
+    uint32_t mine = jobs_of(t), at_once = MIN(t->max_running, room), more, target;
     uint32_t quick = at_once - MIN(at_once, t->elsewhere); /* what ends elsewhere takes long */
 
     if (!at_once)

@@ -61,6 +61,7 @@ struct look_tag {
 
     uint64_t had;        /* time in slots, by its weight (look_turn.h) */
     uint32_t turn_stage; /* of its last claim */
+    bool kept;           /* its only job has one of the kept slots, if weights decide */
     bool waits;          /* as the last stage began, it could start more and had claimed none */
 
     uint32_t queued;                  /* jobs claimed, not started */
@@ -83,13 +84,11 @@ struct look_tag {
     int64_t pause_until_us; /* no claim before: the last change has kept other tags waiting */
 };
 
-/* For how many processes to claim tasks now: what can start at once, and what will have started
- * before the next claim could; if others wait for slots, in those only that it gets now. 0: none.
- * others: slots that jobs of other tags have. The last quarter of the slots is kept for tags that
- * have nothing running. */
-uint32_t look_tag_want(const struct look_tag *t, uint32_t slots, uint32_t others, bool others_wait);
-/* What the runner starts of it, which keeps slots for tags that have none running. */
-uint32_t look_tag_starts(const struct look_tag *t, uint32_t slots, uint32_t others);
+bool look_tag_is_idle(const struct look_tag *t); /* It has no job. */
+/* For how many processes to claim tasks now: what can start at once in `room` slots, those that it
+ * has among them, and what will have started before the next claim could; if others wait for slots,
+ * in those only that it gets now. 0: none. */
+uint32_t look_tag_want(const struct look_tag *t, uint32_t room, bool others_wait);
 /* How many tasks to claim for them. */
 size_t look_tag_tasks(const struct look_tag *t, uint32_t processes, uint32_t claim_batch);
 

@@ -10,12 +10,19 @@
 
 /* In a slot, a turn is a task, or the quick ones that are claimed ahead with it. */
 #define TURN_US INT64_C(100000)
-/* The runner starts what it can in less time. */
-#define START_US 20000
+/* The runner starts what it can in less time, and on a busy host in a few times as much: by
+ * weights, a tag that does not wait for it would take the slots of another one. */
+#define START_US(w) ((w)->weighted ? 100000 : 20000)
 
 static uint64_t part(const struct look_turn *w, const struct look_tag *t)
 {
     return MAX(t->had, w->had);
+}
+
+/* What so many starts of it add to what it has had. */
+static uint64_t cost(const struct look_tag *t, uint32_t starts)
+{
+    return starts * (uint64_t)MAX(t->mean_us, TURN_US) / t->weight;
 }
 
 void look_turn_add(struct look_turn *w, struct look_tag *const *tags, size_t count,
@@ -26,10 +33,18 @@ void look_turn_add(struct look_turn *w, struct look_tag *const *tags, size_t cou
 
 void look_turn_begin(struct look_turn *w, int64_t now_us)
 {
-    if (now_us < w->since_us + START_US)
+    if (now_us < w->since_us + START_US(w))
         return;
     w->since_us = now_us;
     w->claimed = 0;
+}
+
+/* Those of the last quarter that no job has. */
+static uint32_t kept(const struct look_turn *w, uint32_t slots)
+{
+    const uint32_t all = (uint32_t)handlers_slots_kept((int)slots);
+
+    return all - MIN(all, w->kept);
 }
 
 /* The slots that other tags have. Slots that were claimed just now count, or each tag would claim
@@ -39,27 +54,39 @@ void look_turn_begin(struct look_turn *w, int64_t now_us)
 static uint32_t others(const struct look_turn *w, const struct look_tag *t, uint32_t slots,
                        uint32_t running)
 {
-    const uint32_t kept = (uint32_t)handlers_slots_kept((int)slots);
     const uint32_t claimed = w->claimed - MIN(w->claimed, t->queued);
     const uint32_t taken = running + w->elsewhere - t->running + claimed;
 
-    return t->queued || t->running || taken + kept < slots ? taken : MAX(slots - 1, taken);
+    return t->queued || t->running || taken + kept(w, slots) < slots ? taken
+                                                                     : MAX(slots - 1, taken);
 }
 
+/* What the runner starts of it. */
+static uint32_t starts_of(const struct look_turn *w, const struct look_tag *t, uint32_t slots,
+                          uint32_t running)
+{
+    const uint32_t taken = others(w, t, slots, running), gone = taken + kept(w, slots);
+
+    return MIN(t->max_running, MAX(gone < slots ? slots - gone : 0, taken < slots));
+}
+
+/* One that has no job claims for the kept slots, too: what the runner does not start there, it
+ * starts next. By weights, others may come first. */
 uint32_t look_turn_want(const struct look_turn *w, const struct look_tag *t, uint32_t slots,
                         uint32_t running)
 {
-    const uint32_t used =
-        running + w->elsewhere + w->claimed + (uint32_t)handlers_slots_kept((int)slots);
+    const uint32_t taken = others(w, t, slots, running), quarter = kept(w, slots);
+    const bool all = look_tag_is_idle(t) && (!w->weighted || taken + quarter >= slots);
+    const uint32_t gone = taken + (all ? 0 : quarter);
+    const uint32_t used = running + w->elsewhere + w->claimed + quarter;
     const uint32_t waiting = w->waiting - t->waits;
 
-    return look_tag_want(t, slots, others(w, t, slots, running),
-                         waiting && waiting + used >= slots);
+    return look_tag_want(t, slots - MIN(slots, gone), waiting && waiting + used >= slots);
 }
 
 int64_t look_turn_free_us(const struct look_turn *w)
 {
-    return w->claimed ? w->since_us + START_US : INT64_MAX;
+    return w->claimed ? w->since_us + START_US(w) : INT64_MAX;
 }
 
 struct look_tag *look_turn_next(struct look_turn *w, struct look_tag *const *tags, size_t count,
@@ -86,7 +113,7 @@ struct look_tag *look_turn_next(struct look_turn *w, struct look_tag *const *tag
     if (best) {
         w->last = *next;
         best->turn_stage = w->stage;
-        w->had = part(w, best);
+        w->had = MAX(w->had, part(w, best) - MIN(part(w, best), cost(best, 2)));
     }
     return best;
 }
@@ -107,6 +134,20 @@ void look_turn_count(struct look_turn *w, struct look_tag *t, int queued, int ru
     w->claimed -= MIN(w->claimed, (uint32_t)MAX(-queued, 0));
     t->queued += (uint32_t)queued;
     t->running += (uint32_t)running;
+    if (running) {
+        w->kept -= t->kept;
+        t->kept = false;
+    }
+}
+
+void look_turn_started(struct look_turn *w, struct look_tag *t, uint32_t slots, uint32_t running)
+{
+    const bool uses =
+        w->weighted && !t->running && running + w->elsewhere + kept(w, slots) >= slots;
+
+    look_turn_count(w, t, -1, 1);
+    w->kept += uses;
+    t->kept = uses;
 }
 
 static uint64_t at_least(const struct look_elsewhere *e)
@@ -139,7 +180,7 @@ void look_turn_elsewhere(struct look_turn *w, const struct look_elsewhere *e, si
 void look_turn_took(struct look_turn *w, struct look_tag *t, size_t claimed, uint32_t slots,
                     uint32_t running)
 {
-    uint32_t starts = look_tag_starts(t, slots, others(w, t, slots, running));
+    uint32_t starts = starts_of(w, t, slots, running);
 
     starts = MIN((uint32_t)claimed, starts - MIN(starts, t->running));
     w->claimed += starts;
@@ -147,5 +188,5 @@ void look_turn_took(struct look_turn *w, struct look_tag *t, size_t claimed, uin
         w->waiting -= t->waits;
         t->waits = false;
     }
-    t->had = part(w, t) + starts * (uint64_t)MAX(t->mean_us, TURN_US) / t->weight;
+    t->had = part(w, t) + cost(t, starts);
 }

@@ -18,9 +18,10 @@ struct look_turn {
     int64_t since_us;
     uint32_t claimed;
     uint32_t elsewhere; /* jobs of all tags that ending dqds of this host run */
+    uint32_t kept;      /* by weights: of the slots that are kept, those that are in use */
     uint32_t waiting;   /* tags that may start something and have claimed nothing for it */
-    /* what the last one had had when its turn came: a tag that had less did not want more, and has
-     * no claim to make up for that */
+    /* what the last one had had two turns before its turn came: a tag that had less did not want
+     * more, or could not get one of the kept slots, and has no claim to make up for that */
     uint64_t had;
 };
 /* t joins these tags. */
@@ -64,5 +65,7 @@ void look_turn_elsewhere(struct look_turn *w, const struct look_elsewhere *e, si
                          uint64_t processes);
 /* So many of its jobs are queued and run now, more or less. */
 void look_turn_count(struct look_turn *w, struct look_tag *t, int queued, int running);
+/* One that was queued has started, beside so many. */
+void look_turn_started(struct look_turn *w, struct look_tag *t, uint32_t slots, uint32_t running);
 
 #endif

@@ -83,7 +83,7 @@ static void give_back_all(struct crew *w, const struct plan *plan, int cannot_st
 static void take_slot(struct crew *w, struct job *j)
 {
     take(w, j);
-    j->lane->running++;
+    queue_started(&w->queue, j->lane, w->slots - (int)w->jobs.taken, w->slots);
     *queue_last_start(j) = when_steady_us();
     w->jobs.taken++;
 }
@@ -97,7 +97,7 @@ static bool is_late(const struct job *j)
 
 static void leave_slot(struct crew *w, struct job *j)
 {
-    j->lane->running--;
+    queue_ended(&w->queue, j->lane);
     w->jobs.taken--;
 }
 

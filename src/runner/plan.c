@@ -210,6 +210,7 @@ struct table *table_new(const struct handlers *handlers, const char *default_use
         t->plans[i].contract = contract_of(&handlers->items[i]);
         t->plans[i].default_user = default_user;
         t->plans[i].config = config;
+        t->weighted |= handlers->items[i].weight != handlers->items[0].weight;
         make_argv(&t->plans[i]);
     }
     return t;

@@ -63,6 +63,7 @@ struct plan {
 struct table {
     const struct handlers *handlers;
     struct plan *plans;     /* one per handler */
+    bool weighted;          /* not all weights are the same */
     bool old;               /* another one is in use */
     unsigned users;         /* jobs and starts that point into it */
     struct handlers *owned; /* freed with it; NULL: the handlers belong to the caller */

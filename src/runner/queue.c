@@ -81,6 +81,7 @@ static void early_join(struct queue *q, struct job *j)
 
 void queue_add(struct queue *q, struct job *j, const char *tag)
 {
+    q->weighted = j->table->weighted;
     j->lane = lane_of(q, tag);
     j->lane->jobs++;
     if (j->order.start_us)
@@ -152,6 +153,30 @@ void queue_elsewhere(struct queue *q, const char *tag, uint32_t running, uint32_
     lane_leave(q, l);
 }
 
+static int kept(const struct queue *q, int slots)
+{
+    const int all = handlers_slots_kept(slots);
+
+    return all - MIN(all, q->kept);
+}
+
+static void count(struct queue *q, struct lane *l, int running, bool uses)
+{
+    q->kept += uses - l->kept;
+    l->kept = uses;
+    l->running += running;
+}
+
+void queue_started(struct queue *q, struct lane *l, int free_slots, int slots)
+{
+    count(q, l, 1, q->weighted && !l->running && free_slots - q->elsewhere <= kept(q, slots));
+}
+
+void queue_ended(struct queue *q, struct lane *l)
+{
+    count(q, l, -1, false);
+}
+
 static bool may_start(const struct queue *q, const struct lane *l, int64_t now_us)
 {
     const struct job *j = l->first;
@@ -168,24 +193,37 @@ int64_t *queue_last_start(const struct job *j)
     return plan->handler->limit ? &plan->start_us : &j->lane->start_us;
 }
 
+/* By weights, one that was passed over has its turn when it may start, and comes before this one.
+ */
+static void turn_over(struct queue *q, struct lane *l, bool passed)
+{
+    if (!passed) {
+        q->turn = l->credit >= HANDLERS_WEIGHT ? l : l->next;
+        return;
+    }
+    ring_leave(q, l);
+    ring_join(q, l);
+}
+
 struct job *queue_pick(struct queue *q, int free_slots, int slots, int64_t now_us)
 {
-    int kept = handlers_slots_kept(slots);
     struct lane *l = q->turn;
-    bool some = false;
+    bool some = false, passed = false;
 
     free_slots -= q->elsewhere;
     if (!l || free_slots <= 0)
         return NULL;
     do {
-        if ((free_slots > kept || !l->running) && may_start(q, l, now_us)) {
+        if ((free_slots > kept(q, slots) || !l->running) && may_start(q, l, now_us)) {
             some = true;
             l->credit += l->credit < HANDLERS_WEIGHT ? l->first->plan->handler->weight : 0;
             if (l->credit >= HANDLERS_WEIGHT) {
                 l->credit -= HANDLERS_WEIGHT;
-                q->turn = l->credit >= HANDLERS_WEIGHT ? l : l->next;
+                turn_over(q, l, passed);
                 return l->first;
             }
+        } else if (l == q->turn) {
+            passed = q->weighted;
         }
         l = l->next;
     } while (l != q->turn || some);

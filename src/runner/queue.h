@@ -4,6 +4,7 @@
 #ifndef DQ_RUNNER_QUEUE_H
 #define DQ_RUNNER_QUEUE_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -18,6 +19,7 @@ struct lane {
     size_t jobs;              /* waiting or running */
     int running;              /* counted by crew.c, and those elsewhere */
     int elsewhere;            /* see queue_elsewhere */
+    bool kept;                /* its only job has one of the kept slots */
     int64_t start_us;         /* see queue_last_start */
     int credit;               /* grows by its handler's weight with each turn; a start needs 10 */
 };
@@ -30,6 +32,8 @@ struct queue {
     /* all may start until then, and each at least until its own order.vouched_us */
     int64_t vouched_us;
     int elsewhere; /* slots that are taken there */
+    bool weighted; /* handlers differ in weight */
+    int kept;      /* then: of the slots that are kept, those that are in use */
 };
 
 void queue_add(struct queue *q, struct job *j, const char *tag); /* sets j->lane */
@@ -38,6 +42,9 @@ void queue_add(struct queue *q, struct job *j, const char *tag); /* sets j->lane
 int64_t queue_ripen(struct queue *q, int64_t now_us);
 /* Takes a waiting job out of the queue; it still counts as one of its lane. */
 void queue_take(struct queue *q, struct job *j);
+/* A job that was taken has got one of the slots, of which so many were free; or has left it. */
+void queue_started(struct queue *q, struct lane *l, int free_slots, int slots);
+void queue_ended(struct queue *q, struct lane *l);
 /* A job that was taken leaves its lane, which is freed with its last job. */
 void queue_leave(struct queue *q, struct job *j);
 /* So many jobs of the tag, and `all` of all tags, count as running: ending dqds run them. */

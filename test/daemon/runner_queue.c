@@ -116,6 +116,42 @@ static void last_quarter_is_kept_for_tags_with_nothing_running(void **state)
     rig_close(&r);
 }
 
+/* By weights: the slots beside it are divided, however many of the kept ones are in use. */
+static void a_kept_slot_that_is_in_use_is_one_of_the_quarter(void **state)
+{
+    (void)state;
+    struct rig r;
+    uint32_t hot[20], cold[3];
+
+    rig_open(&r,
+             "defaults: {max_running: 100}\nhandlers:\n"
+             "  hot: {run: sleep 1000, weight: 30}\n  '*': {run: sleep 1000}\n",
+             8);
+    for (size_t i = 0; i < 20; i++)
+        hot[i] = rig_send(&r, "hot");
+    rig_wait(&r, MESSAGE_STARTED, hot[5]);
+    rig_ping(&r);
+    assert_int_equal(running(&r), 6);
+    cold[0] = rig_send(&r, "cold");
+    rig_wait(&r, MESSAGE_STARTED, cold[0]);
+    cold[1] = rig_send(&r, "cold");
+    link_send_kill(r.link, hot[0], MESSAGE_KILL_CANCELLED);
+    rig_wait(&r, MESSAGE_STARTED, hot[6]); /* it had its turn before */
+    rig_ping(&r);
+    assert_int_equal(running(&r), 7);
+    cold[2] = rig_send(&r, "other");
+    rig_wait(&r, MESSAGE_STARTED, cold[2]);
+    link_send_kill(r.link, cold[0], MESSAGE_KILL_CANCELLED); /* what was kept stays kept */
+    rig_wait(&r, MESSAGE_STARTED, cold[1]);
+    rig_ping(&r);
+    assert_int_equal(running(&r), 8);
+    link_send_kill(r.link, cold[2], MESSAGE_KILL_CANCELLED);
+    rig_end(&r, cold[2]);
+    rig_ping(&r);
+    assert_int_equal(running(&r), 7);
+    rig_close(&r);
+}
+
 static void max_running_holds_per_tag(void **state)
 {
     (void)state;
@@ -413,6 +449,7 @@ int main(void)
         cmocka_unit_test(tags_take_turns),
         cmocka_unit_test(turns_follow_weights),
         cmocka_unit_test(last_quarter_is_kept_for_tags_with_nothing_running),
+        cmocka_unit_test(a_kept_slot_that_is_in_use_is_one_of_the_quarter),
         cmocka_unit_test(max_running_holds_per_tag),
         cmocka_unit_test(what_runs_elsewhere_counts),
         cmocka_unit_test(unstarted_jobs_are_given_back),

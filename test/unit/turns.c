@@ -1,27 +1,33 @@
 /*
- * turns.c - with any number of slots, each tag that has due tasks and may start one gets its turn:
- * look.c and a model of the runner, with random tags.
+ * turns.c - with any number of slots, each tag that has due tasks and may start one gets its turn,
+ * and those of more weight get more of them: look.c and the runner's queue.c.
  */
 #include "conf/handlers.h"
 #include "poller/look.h"
+#include "runner/job.h"
+#include "runner/queue.h"
 
 #include <inttypes.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/param.h>
 
 #include <cmocka.h>
 
-#define TAGS_MOST 24
-#define SLOTS_MOST 12
+#define TAGS_MOST 25
+#define SLOTS_MOST 32
+#define RANDOM_TAGS 24
+#define RANDOM_SLOTS 12
 /* One that a tag waits for, and one that it meets on the way; half as much for chance. */
 #define TURNS_MOST 3
 #define RUNS 300
 #define RUN_US INT64_C(20000000)
+#define WEIGHTS_RUN_US INT64_C(200000000)
 #define STEP_US 500             /* of the database, to answer */
 #define TURN_US INT64_C(100000) /* in a slot: a task, or as many as take so long */
 
@@ -30,10 +36,16 @@ struct model {
     struct dbclock clock;
     struct look_tag tags[TAGS_MOST];
     int64_t takes_us[TAGS_MOST];
+    char names[TAGS_MOST][8];
+    struct handler handlers[TAGS_MOST];
+    struct plan plans[TAGS_MOST];
+    struct table table;
+    struct queue queue;
     int64_t end_us[SLOTS_MOST];
-    size_t of[SLOTS_MOST];                        /* tag, of each slot in use */
-    size_t count, slots, turn, starts[TAGS_MOST]; /* since the run began */
-    size_t before[TAGS_MOST][TAGS_MOST];          /* starts of the others when it began to wait */
+    struct job *jobs[SLOTS_MOST];           /* of each slot in use */
+    size_t count, slots, starts[TAGS_MOST]; /* since the run began */
+    unsigned jitter;                        /* of tasks, percent */
+    size_t before[TAGS_MOST][TAGS_MOST];    /* starts of the others when it began to wait */
     int64_t now_us;
 };
 
@@ -42,14 +54,11 @@ static size_t below(size_t n)
     return (size_t)rand() % n;
 }
 
-static void begin(struct model *m, bool weighted)
-{
-    static const int64_t takes_ms[] = {1, 5, 30, 100, 500, 2000};
-    static const uint32_t weights[] = {10, 10, 10, 5, 20, 30};
+static const struct contract contract = {.verdicts = false};
 
-    *m = (struct model){.now_us = 1000000,
-                        .count = 2 + below(TAGS_MOST - 1),
-                        .slots = 1 + below(below(2) ? 3 : SLOTS_MOST)};
+static void begin(struct model *m, size_t slots)
+{
+    *m = (struct model){.now_us = 1000000, .slots = slots, .queue.vouched_us = INT64_MAX};
     const struct look_settings set = {.poll_us = {200000, 200000},
                                       .hold_us = 200000,
                                       .lease_us = 60000000,
@@ -57,11 +66,32 @@ static void begin(struct model *m, bool weighted)
                                       .claim_batch = 500};
     dbclock_sample(&m->clock, m->now_us, m->now_us, 0);
     look_init(&m->look, &set, &m->clock);
-    for (size_t i = 0; i < m->count; i++) {
-        m->tags[i] = (struct look_tag){1, 1 + (uint32_t)below(8), weights[weighted ? below(6) : 0],
-                                       .next_at = TASK_TIME_NONE};
-        m->takes_us[i] = takes_ms[below(6)] * 1000;
-        look_add_tag(&m->look, &m->tags[i]);
+}
+
+static void add_tag(struct model *m, int max_running, int weight, int64_t takes_us)
+{
+    const size_t i = m->count++;
+
+    snprintf(m->names[i], sizeof m->names[i], "%zu", i);
+    m->tags[i] =
+        (struct look_tag){1, (uint32_t)max_running, (uint32_t)weight, .next_at = TASK_TIME_NONE};
+    m->handlers[i] = (struct handler){.max_running = max_running, .weight = weight};
+    m->plans[i] = (struct plan){.handler = &m->handlers[i], .contract = &contract};
+    m->takes_us[i] = takes_us;
+    look_add_tag(&m->look, &m->tags[i]);
+    m->table.weighted = m->look.turn.weighted;
+}
+
+static void begin_random(struct model *m, bool weighted)
+{
+    static const int64_t takes_ms[] = {1, 5, 30, 100, 500, 2000};
+    static const int weights[] = {10, 10, 10, 5, 20, 30};
+    const size_t count = 2 + below(RANDOM_TAGS - 1);
+
+    begin(m, 1 + below(below(2) ? 3 : RANDOM_SLOTS));
+    for (size_t i = 0; i < count; i++) {
+        const int max_running = 1 + (int)below(8), weight = weights[weighted ? below(6) : 0];
+        add_tag(m, max_running, weight, takes_ms[below(6)] * 1000);
     }
 }
 
@@ -85,47 +115,82 @@ static void answer(struct model *m, const struct look_step *s)
                                      .next_at = TASK_TIME_NONE,
                                      .answered_us = m->now_us};
         look_claimed(&m->look, s->tag, &c, m->now_us);
-        for (size_t i = 0; i < s->count; i++)
+        for (size_t i = 0; i < s->count; i++) {
+            const size_t tag = (size_t)(s->tag - m->tags);
+            struct job *j = calloc(1, sizeof *j);
+
+            j->table = &m->table;
+            j->plan = &m->plans[tag];
+            j->order.handler = (uint32_t)tag;
+            queue_add(&m->queue, j, m->names[tag]);
             look_job_queued(&m->look, s->tag);
+        }
     }
 }
 
-/* As queue_pick of the runner. */
 static void start_some(struct model *m)
 {
-    const size_t kept = (size_t)handlers_slots_kept((int)m->slots);
+    const int slots = (int)m->slots;
+    struct job *j;
 
-    for (size_t passed = 0; passed < m->count && look_running(&m->look) < m->slots; m->turn++) {
-        const size_t i = m->turn % m->count;
-        struct look_tag *t = &m->tags[i];
+    while ((j = queue_pick(&m->queue, slots - (int)look_running(&m->look), slots, m->now_us))) {
+        const size_t i = j->order.handler;
         size_t slot = 0;
 
-        passed++;
-        if (!t->queued || t->running >= t->max_running ||
-            (t->running && m->slots - look_running(&m->look) <= kept))
-            continue;
-        while (m->end_us[slot])
+        while (m->jobs[slot])
             slot++;
-        m->end_us[slot] = m->now_us + m->takes_us[i];
-        m->of[slot] = i;
-        look_job_started(&m->look, t);
+        queue_take(&m->queue, j);
+        queue_started(&m->queue, j->lane, slots - (int)look_running(&m->look), slots);
+        m->jobs[slot] = j;
+        m->end_us[slot] = m->now_us + m->takes_us[i] * (100 + (int64_t)below(m->jitter + 1)) / 100;
+        look_job_started(&m->look, &m->tags[i]);
         m->starts[i]++;
-        passed = 0;
     }
 }
 
 static void end_some(struct model *m)
 {
     for (size_t slot = 0; slot < m->slots; slot++) {
-        const size_t i = m->of[slot];
+        struct job *j = m->jobs[slot];
 
-        if (!m->end_us[slot] || m->end_us[slot] > m->now_us)
+        if (!j || m->end_us[slot] > m->now_us)
             continue;
+        const size_t i = j->order.handler;
         look_job_gone(&m->look, &m->tags[i], true);
         memcpy(m->before[i], m->starts, sizeof m->starts);
         look_tag_took(&m->tags[i], m->takes_us[i]);
-        m->end_us[slot] = 0;
+        queue_ended(&m->queue, j->lane);
+        queue_leave(&m->queue, j);
+        free(j);
+        m->jobs[slot] = NULL;
     }
+}
+
+static void step(struct model *m)
+{
+    end_some(m);
+    start_some(m);
+    if (look_when(&m->look) <= m->now_us)
+        for (struct look_step s; (s = look_next(&m->look, m->now_us)).what != LOOK_END;)
+            answer(m, &s);
+    start_some(m);
+}
+
+static void end(struct model *m)
+{
+    struct job *j;
+
+    while ((j = queue_any(&m->queue))) {
+        queue_take(&m->queue, j);
+        queue_leave(&m->queue, j);
+        free(j);
+    }
+    for (size_t slot = 0; slot < m->slots; slot++)
+        if (m->jobs[slot]) {
+            queue_leave(&m->queue, m->jobs[slot]);
+            free(m->jobs[slot]);
+        }
+    look_free(&m->look);
 }
 
 static int64_t next_us(const struct model *m)
@@ -133,7 +198,7 @@ static int64_t next_us(const struct model *m)
     int64_t next = look_when(&m->look);
 
     for (size_t slot = 0; slot < m->slots; slot++)
-        if (m->end_us[slot])
+        if (m->jobs[slot])
             next = MIN(next, m->end_us[slot]);
     return MAX(next, m->now_us + 100);
 }
@@ -174,26 +239,110 @@ static void each_tag_gets_its_turn(void **state)
         double most = 0;
 
         srand(run);
-        begin(&m, run % 2);
+        begin_random(&m, run % 2);
         for (int64_t end_us = m.now_us + RUN_US; m.now_us < end_us; m.now_us = next_us(&m)) {
-            end_some(&m);
-            start_some(&m);
-            if (look_when(&m.look) <= m.now_us)
-                for (struct look_step s; (s = look_next(&m.look, m.now_us)).what != LOOK_END;)
-                    answer(&m, &s);
-            start_some(&m);
+            step(&m);
             most = MAX(most, turns_of_others(&m));
         }
-        look_free(&m.look);
+        end(&m);
         if (most > TURNS_MOST)
             fail_msg("run %u: %zu slots, %zu tags: %.1f turns of others", run, m.slots, m.count,
                      most);
     }
 }
 
+/* Tags of weight 10, and one of another: how many times as many starts that one gets. jitter: tasks
+ * take longer by up to so many percent. */
+static double ratio(size_t slots, size_t tags, int max_running, int weight, int ms, unsigned jitter)
+{
+    struct model m;
+    size_t others = 0;
+
+    srand(1);
+    begin(&m, slots);
+    m.jitter = jitter;
+    for (size_t i = 0; i <= tags; i++)
+        add_tag(&m, max_running, i == tags ? weight : 10, ms * INT64_C(1000));
+    for (int64_t end_us = m.now_us + WEIGHTS_RUN_US; m.now_us < end_us; m.now_us = next_us(&m))
+        step(&m);
+    for (size_t i = 0; i < tags; i++)
+        others += m.starts[i];
+    end(&m);
+    return (double)(m.starts[tags] * tags) / (double)others;
+}
+
+static void starts_follow_weights(void **state)
+{
+    static const struct {
+        size_t slots, tags;
+        int max_running, weight, ms;
+        double expected;
+    } cases[] = {
+        {8, 6, 8, 100, 1000, 10},   {4, 6, 8, 100, 1000, 10},    {3, 6, 8, 100, 1000, 10},
+        {1, 6, 8, 100, 1000, 10},   {2, 6, 8, 100, 1000, 6}, /* it has one, and they have the one
+                                                                that is kept */
+        {16, 6, 16, 100, 1000, 10}, {32, 24, 32, 100, 2000, 10}, {8, 24, 8, 100, 1000, 10},
+        {8, 24, 8, 30, 1000, 3},    {8, 12, 8, 20, 1000, 2},     {8, 2, 8, 30, 1000, 3},
+        {4, 2, 8, 30, 1000, 3},     {8, 1, 8, 30, 1000, 3},      {8, 6, 8, 100, 300, 10},
+        {8, 6, 8, 100, 30, 7}, /* the runner divides what was claimed ahead beside the kept ones */
+        {8, 6, 8, 100, 5, 7},
+    };
+
+    const size_t each = getenv("DQ_TEST_SHORT") ? 5 : 1;
+
+    (void)state;
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i += each)
+        for (unsigned jitter = 0; jitter <= 20; jitter += 20) {
+            const double is = ratio(cases[i].slots, cases[i].tags, cases[i].max_running,
+                                    cases[i].weight, cases[i].ms, jitter);
+
+            if (getenv("DQ_TEST_SHOW"))
+                print_message("%zu slots, %zu tags, %d ms: %.2f of %.0f\n", cases[i].slots,
+                              cases[i].tags, cases[i].ms, is, cases[i].expected);
+            if (is < 0.9 * cases[i].expected || is > 1.15 * cases[i].expected)
+                fail_msg("%zu slots, %zu tags, %d ms: %.2f of %.0f", cases[i].slots, cases[i].tags,
+                         cases[i].ms, is, cases[i].expected);
+        }
+}
+
+/* Tags that have shared the kept slot have had more than the one that could not. If it is taken for
+ * long, they wait for their turn, but not until that one has made up for all. */
+static void tags_that_lose_the_kept_slot_get_their_turn(void **state)
+{
+    struct model m;
+    int64_t at_us[2], waited_us = 0;
+    size_t before[2] = {0};
+
+    (void)state;
+    begin(&m, 2);
+    add_tag(&m, 1, 10, 1000000);
+    add_tag(&m, 1, 10, 1000000);
+    add_tag(&m, 8, 100, 1000000);
+    for (int64_t end_us = m.now_us + WEIGHTS_RUN_US; m.now_us < end_us; m.now_us = next_us(&m))
+        step(&m);
+    add_tag(&m, 1, 10, WEIGHTS_RUN_US);
+    at_us[0] = at_us[1] = m.now_us;
+    for (int64_t end_us = m.now_us + WEIGHTS_RUN_US; m.now_us < end_us; m.now_us = next_us(&m)) {
+        step(&m);
+        for (size_t i = 0; i < 2; i++) {
+            if (m.starts[i] > before[i])
+                at_us[i] = m.now_us;
+            before[i] = m.starts[i];
+            waited_us = MAX(waited_us, m.now_us - at_us[i]);
+        }
+    }
+    end(&m);
+    assert_int_equal(m.starts[3], 1);
+    assert_in_range(waited_us, 5000000, 40000000); /* 32 s: two turns, and one of each */
+}
+
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(each_tag_gets_its_turn)};
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(each_tag_gets_its_turn),
+        cmocka_unit_test(starts_follow_weights),
+        cmocka_unit_test(tags_that_lose_the_kept_slot_get_their_turn),
+    };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
