@@ -158,11 +158,15 @@ static int count_ending(struct registry *r, int rc, uint64_t processes, struct e
         r->count_us = now_us + COUNT_REST * (now_us - begun_us);
     else
         processes = 0;
-    const bool holds = rc < 0 && now_us - r->count_us < stale_us(r);
+    const bool had = r->look->turn.elsewhere, holds = rc < 0 && now_us - r->count_us < stale_us(r);
     if (!holds) {
         look_turn_elsewhere(&r->look->turn, e.items, e.count, processes);
         tags_share_elsewhere(r->tags);
     }
+    if (!had && r->look->turn.elsewhere)
+        log_event(LOG_INFO,
+                  "ending dqds of this host still run handlers; tasks that need their places wait",
+                  "processes=%" PRIu32, r->look->turn.elsewhere);
     for (size_t i = 0; !holds && i < e.count; i++)
         if (e.items[i].tasks || !e.items[i].tag->elsewhere)
             link_send_elsewhere(r->ctx->link, tags_of(e.items[i].tag)->name,

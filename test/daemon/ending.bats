@@ -26,7 +26,11 @@ END
 at_once() { awk '/\+/ { n++ } /-/ { n-- } n > most { most = n } END { print most }' j; }
 begun() { [ "$(grep -c + j)" -eq "$1" ]; }
 let_go() { touch go; wait "$other_pid"; other_pid=''; }
-is_ending() { [ "$(sql "SELECT slots, running > 0 FROM dq_poller WHERE pid = $1")" = $'0\t1' ]; }
+is_ending() # and has left its lock to the next run, which it does when its row says so
+{
+    [ "$(sql "SELECT slots, running > 0 FROM dq_poller WHERE pid = $1")" = $'0\t1' ] &&
+        flock -n "${DQ_CONFIG%/*}/dqd.lock" true
+}
 # Beside the tasks of slow, another tag starts: twice, as the first may be claimed before those.
 others_start()
 {
@@ -48,6 +52,7 @@ others_start()
     dqd_start --for 10m
     others_start
     begun 2
+    wait_until grep -q 'still run handlers.*processes=2' "$DQD_LOG"
     id=$(sql "SELECT MAX(id) FROM dq_task WHERE tag = 'slow'")
     [[ $(dq why "$id") == *'all 2 places of the tag on '*'handlers.yaml:2, also for those of a dqd that is ending'* ]]
     [ "$(sql "SELECT running FROM dq_poller WHERE pid = $DQD_PID")" -eq 0 ]
