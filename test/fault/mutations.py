@@ -478,6 +478,8 @@ MUTATIONS += [
      "if (rc == 0) rc = sql_exec(db, NULL, err, \"INSERT INTO dq_limit (name) VALUES (?) ON DUPLICATE KEY UPDATE name = name\", SQL_TEXT(name_of(ask)));", ""),
     ("limit-storm", "the starts of a dead dqd's rank are left to it", "src/poller/look_tag.c",
      "return t->way_ms;", "return turn_ms * 3600;"),
+    ("limit-many", "every dqd asks for the starts of a rate at each slot", "src/poller/claim.c",
+     "return held != LIMIT_RATE || text_hash(", "return held == LIMIT_RATE || text_hash("),
     ("limit-accuracy", "a limit whose rate is used up is asked late", "src/store/work/claim_limit.c",
      "MAX(a->again_at - ask->horizon_ms, row->now_at + ask->horizon_ms / 2)", "a->again_at + 3 * ask->horizon_ms"),
     ("decided-ahead", "what was decided while the clock was ahead stays", "src/poller/registry.c",

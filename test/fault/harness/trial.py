@@ -52,6 +52,10 @@ class Failed(Exception):
     """What must hold did not."""
 
 
+class Late(Failed):
+    """Something came later than promised: dq is at fault, or the machine, which had other things to do."""
+
+
 class Trial:
     """`full`: make the figures rather than a short test."""
 
@@ -92,6 +96,11 @@ class Trial:
     def expect(self, condition, text):
         if not condition:
             raise Failed(text)
+
+    def in_time(self, condition, text):
+        """The same of a bound of time that this machine may be too busy to keep."""
+        if not condition:
+            raise Late(text)
 
     # ---- files
 
