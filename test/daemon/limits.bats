@@ -42,19 +42,21 @@ END
     two_tags
     dq -q limit stripe --rate 20/s --burst 3
     tasks 12 pay refund
-    dqds
     dq -q add other
-    wait_until is "tag = 'other' AND status = 1" 1
-    [ "$(started)" -lt 24 ]
+    dqds
     wait_until all_started 24
+    wait_until is 'status = 1' 25
     # in any window, no more than burst + rate * t; a start may be as late as a process takes to begin
     sort -n starts | awk '{ at[NR] = $1 / 1e6 } END {
         for (i = 1; i <= NR; i++) for (j = i + 4; j <= NR; j++)
-            if (j - i + 1 > 3 + 1 + (at[j] - at[i] + 100) / 50) { print i, j, at[j] - at[i]; exit 1 } }'
+            if (j - i + 1 > 3 + 1 + (at[j] - at[i] + 300) / 50) { print i, j, at[j] - at[i]; exit 1 } }'
     [ "$(sql "SELECT COUNT(*) FROM dq_task WHERE status = 1 AND attempt = 1")" -eq 25 ]
     # neither tag has waited for the end of the other
     first=$(sql "SELECT MIN(execution_time) FROM dq_task WHERE tag = 'refund'")
     [ "$(sql "SELECT COUNT(*) FROM dq_task WHERE tag = 'pay' AND execution_time > '$first'")" -gt 0 ]
+    # nor has another tag waited for that of both
+    last=$(sql "SELECT MAX(execution_time) FROM dq_task WHERE tag <> 'other'")
+    is "tag = 'other' AND execution_time < '$last'" 1
 }
 
 # Each limit has its dqd, which has made the last 40 of its starts.
@@ -319,7 +321,7 @@ END
 
 @test 'a pass obeys limits, too: it waits for starts of the next seconds, not for hours' {
     two_tags
-    dq -q limit stripe --rate 5/s
+    dq -q limit stripe --rate 1/s
     dq -q limit other --hours "$(date -u -d '+2 hours' +%H:00)-$(date -u -d '+3 hours' +%H:00) UTC"
     tasks 4 pay
     dq -q add other
@@ -327,10 +329,10 @@ END
     dqd
     [ "$(started)" -eq 4 ]
     # from the beginning, because a slow machine starts one late and not the next
-    sort -n starts | awk -v began="$began" '($1 - began) / 1e6 < 200 * (NR - 1) - 10 { exit 1 }'
+    sort -n starts | awk -v began="$began" '($1 - began) / 1e6 < 1000 * (NR - 1) - 10 { exit 1 }'
     is "tag = 'other' AND status = 0 AND attempt = 0" 1
-    # a start is late from when the rate lets it be: the last one 600 ms after the first
-    [ "$(sql "SELECT MAX(late_max) FROM dq_minute WHERE tag = 'pay'")" -lt 600 ]
+    # a start is late from when the rate lets it be: the last one 3 s after the first
+    [ "$(sql "SELECT MAX(late_max) FROM dq_minute WHERE tag = 'pay'")" -lt 3000 ]
 }
 
 @test 'a hold that cannot be recorded costs no result' {
@@ -382,7 +384,7 @@ END
 is_open() { [ "$(sql "SELECT breaker > 0 AND held_until > UTC_TIMESTAMP(3) FROM dq_limit WHERE name = 'shop'")" = 1 ]; }
 
 @test 'a breaker opens once for all hosts, a task tries, and its failure doubles the rest' {
-    breaking 2s
+    breaking
     dqds
     tasks 3 pay
     wait_until is_open
@@ -394,6 +396,7 @@ is_open() { [ "$(sql "SELECT breaker > 0 AND held_until > UTC_TIMESTAMP(3) FROM 
     wait_until is "tag = 'other' AND status = 1" 1
     tasks 2 pay
     dq -q cancel -t refund --yes
+    end_rest
     wait_until is_twice
     # one task has tried; more, while the other dqd held the row of the limit, for 5 ms and then twice as long
     [ "$(started)" -le 6 ]
@@ -401,10 +404,12 @@ is_open() { [ "$(sql "SELECT breaker > 0 AND held_until > UTC_TIMESTAMP(3) FROM 
     try dq check
     [[ $out == *'limit shop: resting for '* ]]
     rm away
+    end_rest
     wait_until is "status = 1 AND tag = 'pay'" 1
     wait_until closed
     [ "$(sql "SELECT COUNT(*) FROM dq_event WHERE verb = 'breaker-close' AND tag = 'shop'")" -eq 1 ]
 }
+end_rest() { sql "UPDATE dq_limit SET held_until = UTC_TIMESTAMP(3), version = version + 1 WHERE name = 'shop'"; }
 is_twice() { [ "$(sql "SELECT breaker FROM dq_limit WHERE name = 'shop'")" -eq 2 ]; }
 closed() { [ "$(sql "SELECT breaker FROM dq_limit WHERE name = 'shop'")" -eq 0 ]; }
 
