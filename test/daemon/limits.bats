@@ -44,19 +44,15 @@ END
     tasks 12 pay refund
     dq -q add other
     dqds
-    wait_until all_started 24
-    wait_until is 'status = 1' 25
+    wait_until is 'status = 1 AND attempt = 1' 25
     # in any window, no more than burst + rate * t; a start may be as late as a process takes to begin
     sort -n starts | awk '{ at[NR] = $1 / 1e6 } END {
         for (i = 1; i <= NR; i++) for (j = i + 4; j <= NR; j++)
             if (j - i + 1 > 3 + 1 + (at[j] - at[i] + 300) / 50) { print i, j, at[j] - at[i]; exit 1 } }'
-    [ "$(sql "SELECT COUNT(*) FROM dq_task WHERE status = 1 AND attempt = 1")" -eq 25 ]
-    # neither tag has waited for the end of the other
-    first=$(sql "SELECT MIN(execution_time) FROM dq_task WHERE tag = 'refund'")
-    [ "$(sql "SELECT COUNT(*) FROM dq_task WHERE tag = 'pay' AND execution_time > '$first'")" -gt 0 ]
-    # nor has another tag waited for that of both
-    last=$(sql "SELECT MAX(execution_time) FROM dq_task WHERE tag <> 'other'")
-    is "tag = 'other' AND execution_time < '$last'" 1
+    # neither tag has waited for the end of the other, nor has a third one for that of both
+    start_of() { echo "(SELECT $1(execution_time) FROM dq_task WHERE tag $2)"; }
+    [ "$(count "tag = 'pay' AND execution_time > $(start_of MIN "= 'refund'")")" -gt 0 ]
+    is "tag = 'other' AND execution_time < $(start_of MAX "<> 'other'")" 1
 }
 
 # Each limit has its dqd, which has made the last 40 of its starts.
@@ -397,7 +393,7 @@ is_open() { [ "$(sql "SELECT breaker > 0 AND held_until > UTC_TIMESTAMP(3) FROM 
     tasks 2 pay
     dq -q cancel -t refund --yes
     end_rest
-    wait_until is_twice
+    wait_until breaker_is 2
     # one task has tried; more, while the other dqd held the row of the limit, for 5 ms and then twice as long
     [ "$(started)" -le 6 ]
     [[ $(dq limit shop) == *'resting for '*': the task that tried failed: exit status 1'* ]]
@@ -406,12 +402,11 @@ is_open() { [ "$(sql "SELECT breaker > 0 AND held_until > UTC_TIMESTAMP(3) FROM 
     rm away
     end_rest
     wait_until is "status = 1 AND tag = 'pay'" 1
-    wait_until closed
+    wait_until breaker_is 0
     [ "$(sql "SELECT COUNT(*) FROM dq_event WHERE verb = 'breaker-close' AND tag = 'shop'")" -eq 1 ]
 }
 end_rest() { sql "UPDATE dq_limit SET held_until = UTC_TIMESTAMP(3), version = version + 1 WHERE name = 'shop'"; }
-is_twice() { [ "$(sql "SELECT breaker FROM dq_limit WHERE name = 'shop'")" -eq 2 ]; }
-closed() { [ "$(sql "SELECT breaker FROM dq_limit WHERE name = 'shop'")" -eq 0 ]; }
+breaker_is() { [ "$(sql "SELECT breaker FROM dq_limit WHERE name = 'shop'")" -eq "$1" ]; }
 
 @test 'dq resume ends the rest of a breaker, and what failed before does not open it again' {
     breaking
@@ -424,7 +419,7 @@ closed() { [ "$(sql "SELECT breaker FROM dq_limit WHERE name = 'shop'")" -eq 0 ]
     tasks 1 pay
     wait_until all_started 6
     wait_until sum_failed 4
-    closed
+    breaker_is 0
 }
 sum_failed() { [ "$(sql "SELECT SUM(retried) FROM dq_minute WHERE tag = 'pay'")" -eq "$1" ]; }
 
