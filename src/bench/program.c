@@ -1,21 +1,26 @@
 /*
  * program.c - the real programs, started as a user starts them. Nothing here imitates dqd.
+ *
+ * Invariant: if this process is killed, what it started dies too, or ends by itself.
  */
 #include "bench/program.h"
 
 #include "base/interrupt.h"
 #include "base/when.h"
-#include "bench/spawn.h"
 #include "bench/statement.h"
 #include "store/ask/tag_store.h"
 #include "store/ask/task_list.h"
 #include "store/fleet/poller_store.h"
 
+#include <fcntl.h>
+#include <signal.h>
+#include <spawn.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/param.h>
 #include <sys/wait.h>
 #include <time.h>
+#include <unistd.h>
 
 #define COMMANDS_MAX 500
 #define PROCESSES_MAX 30000
@@ -25,6 +30,59 @@
 #define LATE_AHEAD_MS 500 /* from their adding to the first */
 #define PATIENCE_MS 20000 /* beyond what it should take */
 #define NAP_MS 20
+#define END_MS 5000 /* for TERM to work */
+
+extern char **environ;
+
+static int spawn(const char *const *argv, const char *output, pid_t *ret)
+{
+    posix_spawn_file_actions_t files;
+    posix_spawnattr_t attr;
+    sigset_t signals;
+
+    sigfillset(&signals);
+    posix_spawn_file_actions_init(&files);
+    posix_spawn_file_actions_addopen(&files, 0, "/dev/null", O_RDONLY, 0);
+    posix_spawn_file_actions_addopen(&files, 1, output, O_WRONLY | O_CREAT | O_TRUNC, 0600);
+    posix_spawn_file_actions_adddup2(&files, 1, 2);
+    posix_spawnattr_init(&attr);
+    posix_spawnattr_setsigdefault(&attr, &signals);
+    posix_spawnattr_setflags(&attr, POSIX_SPAWN_SETSIGDEF);
+    int error = posix_spawn(ret, argv[0], &files, &attr, (char *const *)(uintptr_t)argv, environ);
+    posix_spawnattr_destroy(&attr);
+    posix_spawn_file_actions_destroy(&files);
+    return error;
+}
+
+/* Starts argv[0] with its standard output and error in the file `output`, and default signal
+ * dispositions. */
+static int start_program(const char *const *argv, const char *output, pid_t *ret, struct err *err)
+{
+    int error = spawn(argv, output, ret);
+
+    return error ? err_set(err, ERR_SYSTEM, "cannot start %s: %s", argv[0], strerror(error)) : 0;
+}
+
+/* Waits for its end and returns its status as waitpid(2) gives it. After timeout_ms, or when
+ * stop_asked(), it gets TERM, and KILL if that does not help. */
+static int wait_for_end(pid_t pid, int64_t timeout_ms)
+{
+    const struct timespec nap = {0, 1000000};
+    int64_t term_at = when_steady() + timeout_ms, kill_at = INT64_MAX;
+    int status = 0;
+
+    while (waitpid(pid, &status, WNOHANG) == 0) {
+        int64_t now = when_steady();
+        if (kill_at == INT64_MAX && (now >= term_at || interrupt_asked())) {
+            kill(pid, SIGTERM);
+            kill_at = now + END_MS;
+        } else if (now >= kill_at) {
+            kill(pid, SIGKILL);
+        }
+        nanosleep(&nap, NULL);
+    }
+    return status;
+}
 
 /* The end of the last line that a program wrote. */
 static void last_line(const struct rig *rig, char *ret, size_t size)
@@ -61,7 +119,7 @@ int program_add_command(struct rig *rig, int64_t ms, struct figure *ret, struct 
     while (rc == 0 && status == 0 && t.count < COMMANDS_MAX && figure_goes_on(t.count, end_us)) {
         pid_t pid;
         int64_t start = when_steady_us();
-        rc = spawn_start(argv, rig->log, &pid, err);
+        rc = start_program(argv, rig->log, &pid, err);
         if (rc == 0 && waitpid(pid, &status, 0) == pid)
             figure_times_add(&t, when_steady_us() - start);
     }
@@ -77,7 +135,7 @@ static int start_dqd(const struct rig *rig, const char *mode, const char *mode_v
     const char *argv[] = {rig->dqd, "--config", rig->ini, "--allow-overlap", "--log-level", "warn",
                           "--tag",  tag,        mode,     mode_value,        NULL};
 
-    return spawn_start(argv, rig->log, ret, err);
+    return start_program(argv, rig->log, ret, err);
 }
 
 static int count_done(struct db *db, const char *tag, uint64_t *ret, struct err *err)
@@ -109,7 +167,7 @@ static int drain(const struct rig *rig, const char *tag, size_t n, int64_t ms, s
     rc = start_dqd(rig, "--once", NULL, tag, &pid, err);
     if (rc < 0)
         return rc;
-    int status = spawn_wait(pid, 2 * ms + PATIENCE_MS);
+    int status = wait_for_end(pid, 2 * ms + PATIENCE_MS);
     int64_t us = when_steady_us() - start;
     rc = count_done(db, tag, &done, err);
     if (rc == 0 && (status || !done))
@@ -235,10 +293,58 @@ int program_lateness(struct rig *rig, int64_t ms, struct figure *ret, struct err
     if (rc < 0)
         return rc;
     rc = run_planned(db, pid, n, spread_ms, err);
-    int status = spawn_wait(pid, 0);
+    int status = wait_for_end(pid, 0);
     if (rc == 0)
         rc = read_lateness(db, ret, err);
     if (rc == 0 && !ret->known)
         set_failed(rig, ret, "dqd", status);
+    return rc;
+}
+
+/* ---- starts per second */
+
+/* Keeps in_flight shells running until the time is over. */
+static int measure(int in_flight, int64_t ms, struct figure *ret, struct err *err)
+{
+    static const char *const argv[] = {"/bin/sh", "-c", ":", NULL};
+    int64_t start = when_steady_us(), end_us = start + ms * 1000;
+    size_t started = 0;
+    int running = 0, error = 0;
+
+    while (error == 0 && figure_goes_on(started, end_us)) {
+        pid_t pid;
+        for (; error == 0 && running < in_flight; running++, started++)
+            if ((error = spawn(argv, "/dev/null", &pid)) != 0)
+                break;
+        if (running && waitpid(-1, NULL, 0) > 0)
+            running--;
+    }
+    while (running && waitpid(-1, NULL, 0) > 0)
+        running--;
+    if (error)
+        return err_set(err, ERR_SYSTEM, "cannot start /bin/sh: %s", strerror(error));
+    figure_set_rate(ret, (double)started, when_steady_us() - start);
+    return 0;
+}
+
+int program_spawn_one_by_one(struct rig *rig __attribute__((unused)), int64_t ms,
+                             struct figure *ret, struct err *err)
+{
+    return measure(1, ms, ret, err);
+}
+
+/* The best of as many in flight as there are cores, and of twice as many. */
+int program_spawn_parallel(struct rig *rig, int64_t ms, struct figure *ret, struct err *err)
+{
+    struct figure twice = {.known = false};
+    int cores = rig->cores, rc = measure(cores, ms / 2, ret, err);
+
+    if (rc == 0)
+        rc = measure(2 * cores, ms / 2, &twice, err);
+    bool better = twice.value > ret->value;
+    if (better)
+        *ret = twice;
+    snprintf(ret->why, sizeof ret->why, "the same, %d at a time, on %d core%s",
+             better ? 2 * cores : cores, cores, cores == 1 ? "" : "s");
     return rc;
 }

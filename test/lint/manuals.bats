@@ -164,7 +164,8 @@ says() { tr -s ' \n' ' ' <"$doc/$1" | grep -qF -- "$2" || echo "doc/$1 lacks: $2
     megabytes=$("$DQ_BIN/dq" help bench | tr -s ' \n' ' ' | sed 's/.*up to about \([0-9]*\) MB.*/\1/')
     [ $((rows * 350 / 1000000)) -le "$megabytes" ]
     [ $((rows * 350 / 1000000)) -ge $((megabytes / 2)) ]
-    busy=$(sed -nE 's/^    \{FIGURE_(SPAWN|RUN)[A-Z_]*, ([0-9]+),.*/\2/p' "$DQ_TOP/src/bench/bench.c" | paste -sd+)
+    busy=$(sed -nE 's/^    \{FIGURE_(SPAWN|RUN)[A-Z_]*, ([0-9]+),.*/\2/p' "$DQ_TOP/src/cli/verb/cmd_bench.c" |
+        paste -sd+)
     [ $((busy)) -ge 30 ]
     [ $((busy)) -le 40 ]
 }

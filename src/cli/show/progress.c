@@ -32,9 +32,8 @@ static void draw_bar(char bar[BAR_WIDTH + 1], double fraction)
     bar[BAR_WIDTH] = '\0';
 }
 
-void progress_phase(void *progress, const char *what, double fraction)
+void progress_phase(struct progress *p, const char *what, double fraction)
 {
-    struct progress *p = progress;
     char bar[BAR_WIDTH + 1];
     if (!p->on)
         return;

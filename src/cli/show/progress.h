@@ -17,7 +17,7 @@ void progress_init(struct progress *p, bool quiet, const char *what);
  * ten times a second. */
 void progress_show(struct progress *p, uint64_t count, double fraction);
 /* The same for work of several kinds: shows the current one instead of a count. Always redraws. */
-void progress_phase(void *progress, const char *what, double fraction);
+void progress_phase(struct progress *p, const char *what, double fraction);
 /* The same for tasks that are counted (struct tag_count_how); arg: a struct progress. */
 void progress_counting(double fraction, void *arg);
 void progress_clear(struct progress *p); /* before anything else goes to stderr */

@@ -1,8 +1,10 @@
 /*
  * cmd_bench.c - dq bench: how much this server and host can handle, and what limits it. src/bench
- * measures; this file has the command line and the output.
+ * measures and judges; this file has the command line, the order of the steps, and the output.
  */
-#include "bench/bench.h"
+#include "bench/judge.h"
+#include "bench/program.h"
+#include "bench/statement.h"
 #include "cli/line/verbs.h"
 #include "cli/show/progress.h"
 #include "store/schema/scratch_store.h"
@@ -128,6 +130,46 @@ static void put_dropped(const struct cmd_context *c, size_t dropped)
         out_printf("{\"dropped\":%zu}\n", dropped);
 }
 
+/* ---- measuring ---- */
+
+/* In this order: a step may use the figures of earlier ones. FIGURE_SETTLE is measured with
+ * FIGURE_CLAIM. */
+static const struct {
+    enum figure_id id;
+    int percent; /* of the time */
+    const char *what;
+    rig_measure *measure;
+} steps[] = {
+    {FIGURE_ROUND_TRIP, 3, "round trips", statement_round_trip},
+    {FIGURE_COMMIT, 8, "commits of one row", statement_commit},
+    {FIGURE_CONNECT, 4, "connections", statement_connect},
+    {FIGURE_ADD_COMMAND, 6, "dq add", program_add_command},
+    {FIGURE_ADD, 7, "single adds", statement_add},
+    {FIGURE_ADD_BULK, 8, "bulk adds", statement_add_bulk},
+    {FIGURE_PEEK, 3, "asking what is due", statement_peek},
+    {FIGURE_CLAIM, 12, "claiming and settling", statement_claim},
+    {FIGURE_SPAWN, 6, "starting processes", program_spawn_one_by_one},
+    {FIGURE_SPAWN_PARALLEL, 8, "starting several processes at a time", program_spawn_parallel},
+    {FIGURE_RUN, 13, "dqd, one process per task", program_run},
+    {FIGURE_RUN_BATCH, 10, "dqd, batches", program_run_batch},
+    {FIGURE_LATENESS, 12, "lateness", program_lateness},
+};
+
+static int run_steps(struct rig *rig, int64_t total_ms, struct progress *progress, struct err *err)
+{
+    int rc = 0, done = 0;
+
+    for (size_t i = 0; rc == 0 && i < MEM_COUNT(steps) && !interrupt_asked(); i++) {
+        progress_phase(progress, steps[i].what, done / 100.0);
+        rc = steps[i].measure(rig, total_ms * steps[i].percent / 100, &rig->figures[steps[i].id],
+                              err);
+        if (rc < 0)
+            err_prefix(err, "%s", steps[i].what);
+        done += steps[i].percent;
+    }
+    return interrupt_asked() ? err_set(err, ERR_TRANSIENT, "interrupted") : rc;
+}
+
 /* ---- running ---- */
 
 /* Databases that a killed dq bench left: drops or names them. */
@@ -153,11 +195,13 @@ static int leftovers(struct cmd_context *c, struct scratch_db *s, bool drop, str
     return rc;
 }
 
+/* In a scratch database that was made. */
 static int measure(struct cmd_context *c, struct scratch_db *s, const struct bench_values *v,
                    struct err *err)
 {
+    LOCAL_BY(rig_done) struct rig rig = {0};
+    struct judge_facts facts = {.conf = c->conf, .figures = rig.figures};
     struct progress progress;
-    struct judge_rows rows = {NULL, 0};
     int64_t total_ms = v->for_ms > 0 ? v->for_ms : DEFAULT_MINUTES * WHEN_MINUTE;
     char text[WHEN_TEXT_SIZE];
 
@@ -165,10 +209,17 @@ static int measure(struct cmd_context *c, struct scratch_db *s, const struct ben
              when_format_rough(text, total_ms), s->conf.database,
              v->database ? "emptied" : "dropped");
     progress_init(&progress, c->quiet, "");
-    int rc = bench_measure(c->conf, s, total_ms, progress_phase, &progress, &rows, err);
-    progress_clear(&progress);
+    int rc = rig_init(&rig, c->conf, s, err);
     if (rc == 0)
-        rc = put(c, &rows, db_server(s->db), err);
+        rc = scratch_store_server(s->db, c->conf->mysql.database, &facts.server, err);
+    if (rc == 0)
+        rc = run_steps(&rig, total_ms, &progress, err);
+    progress_clear(&progress);
+    if (rc < 0)
+        return rc;
+    facts.cores = rig.cores;
+    struct judge_rows rows = judge(&facts);
+    rc = put(c, &rows, db_server(s->db), err);
     free(rows.items);
     return rc;
 }
