@@ -1,6 +1,6 @@
 /*
- * select.h - the options with which list, cancel, retry and others select tasks; they have the same
- * names and meanings everywhere.
+ * select.h - which tasks a verb is about: by filters, with the same names and meanings everywhere,
+ * or by an id or the key that an application gave its task; and what is said if there are none.
  */
 #ifndef DQ_CLI_LINE_SELECT_H
 #define DQ_CLI_LINE_SELECT_H
@@ -50,5 +50,25 @@ int select_filter(struct cmd_context *c, const struct select_values *v, unsigned
 void select_note_unordered(const struct cmd_context *c, bool unordered);
 /* "pending or running", for messages. */
 void select_put_statuses(struct buf *b, unsigned statuses);
+
+/* The options of a verb, in a table of struct cmd_option; both fields are const char *. */
+/* clang-format off */
+#define SELECT_KEY(offset) {"key", 'k', CMD_NAME, offset, "KEY", NULL, 0}
+#define SELECT_TAG(offset) {"tag", 't', CMD_TAGS, offset, "GLOB", NULL, 0}
+/* clang-format on */
+
+/* The ids among the operands (as cmd_ids), or that of the task with the key. *ret is on the heap.
+ * Blocks on the database if key is given. ERR_USAGE: both, neither, a glob without a key, or tasks
+ * of several tags have the key. ERR_NOT_FOUND: none has it. */
+int select_ids(const struct cmd_context *c, const char *key, const char *tag_glob, bool sorted,
+               uint64_t **ret, size_t *ret_count, struct err *err)
+    __attribute__((warn_unused_result));
+
+/* What is said of a table without rows, to people, on stderr: the text, and if `tags` (NULL: all)
+ * is a single name that no task has, the nearest one. May block on the database; its errors are
+ * ignored. */
+void select_note_none(struct cmd_context *c, const char *text, const char *tags);
+/* Only the latter, for the name of a tag. Returns whether something was said. */
+bool select_note_nearest(struct cmd_context *c, const char *tag);
 
 #endif

@@ -2,7 +2,7 @@
  * cmd_errors.c - dq errors: what fails, how often, since when, and how to retry it.
  */
 #include "cli/judge/failures.h"
-#include "cli/line/none.h"
+#include "cli/line/select.h"
 #include "cli/line/verbs.h"
 #include "cli/line/live.h"
 
@@ -186,7 +186,7 @@ static int answer(struct cmd_context *c, const void *values,
     if (c->style.format == OUT_TABLE)
         put_retries(&found);
     if (rc == 0 && !found.sampled && found.failures.count == 0)
-        none_note(c, "nothing failed in that time", v->tag);
+        select_note_none(c, "nothing failed in that time", v->tag);
     if (found.sampled)
         say_sampled(c, &found, left_at);
 done:

@@ -3,8 +3,7 @@
  */
 #include "cli/judge/history.h"
 #include "cli/judge/seen.h"
-#include "cli/line/named.h"
-#include "cli/line/none.h"
+#include "cli/line/select.h"
 #include "cli/line/verbs.h"
 
 #include "base/mem.h"
@@ -213,7 +212,7 @@ static int print_one(struct cmd_context *c, const struct events_values *v, struc
     if (v->since.text || v->until.text || (v->tag && !v->key) || v->who || v->follow)
         return err_set(err, ERR_USAGE, "the events of one task are all shown: leave out %s",
                        v->follow ? "-f" : "the filter");
-    int rc = named_ids(c, v->key, v->tag, false, &ids, &count, err);
+    int rc = select_ids(c, v->key, v->tag, false, &ids, &count, err);
     if (rc == 0 && count > 1)
         rc = err_set(err, ERR_USAGE, "give the id of one task");
     if (rc == 0)
@@ -224,7 +223,7 @@ static int print_one(struct cmd_context *c, const struct events_values *v, struc
     if (rc == 0)
         rc = print(c, &h, v->limit > 0 ? (size_t)v->limit : 0, err);
     if (rc == 0 && h.count == 0)
-        none_note(c, "no event of the task matches", NULL);
+        select_note_none(c, "no event of the task matches", NULL);
     return rc;
 }
 
@@ -261,7 +260,7 @@ static int run(struct cmd_context *c, const void *values, struct err *err)
     if (rc == 0)
         rc = print(c, &h, most, err);
     if (rc == 0 && h.count == 0)
-        none_note(c, "nothing happened in that time", v->tag);
+        select_note_none(c, "nothing happened in that time", v->tag);
     /* all of the lines asked for may be later than what was left out */
     bool whole = most && h.count >= most && h.lines[first_line(&h, most)].at > h.left_at;
     if (rc == 0 && h.left_at != TASK_TIME_NONE && !whole)
@@ -276,7 +275,7 @@ static const struct cmd_option options[] = {
     {"since", 0, CMD_SINCE, FIELD(since), "TIME|D", NULL, 0},
     {"until", 0, CMD_SINCE, FIELD(until), "TIME|D", NULL, 0},
     {"tag", 't', CMD_TAGS, FIELD(tag), "GLOB", NULL, 0},
-    NAMED_KEY(FIELD(key)),
+    SELECT_KEY(FIELD(key)),
     {"who", 0, CMD_TEXTS, FIELD(who), "GLOB", NULL, 0},
     {"event", 'e', CMD_TEXT, FIELD(event), "E[,E]", NULL, 0},
     {"acts", 0, CMD_FLAG, FIELD(acts), NULL, NULL, 0},

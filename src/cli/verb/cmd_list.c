@@ -2,7 +2,6 @@
  * cmd_list.c - dq list: tasks as rows, streamed.
  */
 #include "cli/judge/fleet.h"
-#include "cli/line/none.h"
 #include "cli/line/select.h"
 #include "cli/line/verbs.h"
 #include "cli/line/live.h"
@@ -161,7 +160,7 @@ static int list_overview(struct cmd_context *c, const struct list_values *v, str
     }
     rc = out_end(out, rc);
     if (rc >= 0 && rows == 0)
-        none_note(c, "no task is pending or running", NULL);
+        select_note_none(c, "no task is pending or running", NULL);
     return rc < 0 ? rc : note_rest(c, v, more, rows, err);
 }
 
@@ -275,7 +274,7 @@ static int answer(struct cmd_context *c, const struct list_values *v, size_t lim
         rc = out_end(l.out, task_list(c->db, &f, bodies, each_task, &l, err));
     }
     if (rc >= 0 && l.rows == 0 && !is_overview(c, v) && !search.partial)
-        none_note(c, "no task matches", v->select.tag);
+        select_note_none(c, "no task matches", v->select.tag);
     if (rc >= 0 && l.more)
         cmd_note(c, "only the first %zu %s listed%s", l.rows, l.rows == 1 ? "task is" : "tasks are",
                  how_to_list_more(v));

@@ -5,7 +5,7 @@
  * output is made inert, to anything else it goes as it is.
  */
 #include "cli/line/cmd.h"
-#include "cli/line/named.h"
+#include "cli/line/select.h"
 #include "cli/line/verbs.h"
 #include "cli/show/inert.h"
 
@@ -290,7 +290,7 @@ static int run(struct cmd_context *c, const void *values, struct err *err)
     struct logs l = {.c = c};
     MEM_LOCAL uint64_t *ids = NULL;
     size_t count;
-    int rc = named_ids(c, v->key, v->tag, false, &ids, &count, err);
+    int rc = select_ids(c, v->key, v->tag, false, &ids, &count, err);
 
     if (rc < 0)
         return rc;
@@ -319,8 +319,8 @@ static int run(struct cmd_context *c, const void *values, struct err *err)
 }
 
 static const struct cmd_option options[] = {
-    NAMED_KEY(offsetof(struct logs_values, key)),
-    NAMED_TAG(offsetof(struct logs_values, tag)),
+    SELECT_KEY(offsetof(struct logs_values, key)),
+    SELECT_TAG(offsetof(struct logs_values, tag)),
     {"follow", 'f', CMD_FLAG, offsetof(struct logs_values, follow), NULL, NULL, 0},
     {"attempt", 0, CMD_COUNT, offsetof(struct logs_values, attempt), "N", NULL, 1},
 };

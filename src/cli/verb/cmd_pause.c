@@ -3,7 +3,8 @@
  * is resumed or the time is up.
  */
 #include "cli/judge/fleet.h"
-#include "cli/line/none.h"
+#include "cli/line/confirm.h"
+#include "cli/line/select.h"
 #include "cli/line/verbs.h"
 #include "cli/many/act.h"
 #include "store/ask/tag_store.h"
@@ -97,7 +98,7 @@ static int run(struct cmd_context *c, const void *values, struct err *err)
         cmd_note(c, "%" PRId64 " tag%s now; tags that appear later are paused, too", match,
                  match == 1 ? " matches" : "s match");
     else if (!fleet_note_tag(c, tag))
-        none_note_nearest(c, tag);
+        select_note_nearest(c, tag);
     return 0;
 }
 

@@ -2,7 +2,7 @@
  * cmd_pollers.c - dq pollers: which dqd processes look for due tasks.
  */
 #include "cli/judge/fleet.h"
-#include "cli/line/none.h"
+#include "cli/line/select.h"
 #include "cli/line/verbs.h"
 #include "store/fleet/poller_store.h"
 
@@ -112,7 +112,7 @@ static const struct column served_columns[] = {
 static void note_none(struct cmd_context *c, size_t count)
 {
     if (count == 0)
-        none_note(c, "no dqd is alive, and none was lost within a day", NULL);
+        select_note_none(c, "no dqd is alive, and none was lost within a day", NULL);
 }
 
 static void put_served(struct out *out, const struct fleet *f, const struct poller_info *dqd)

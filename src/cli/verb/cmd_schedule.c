@@ -1,7 +1,7 @@
 /*
  * cmd_schedule.c - dq schedule: the schedules, and the commands about them.
  */
-#include "cli/line/none.h"
+#include "cli/line/select.h"
 #include "cli/line/verbs.h"
 #include "cli/show/schedule_columns.h"
 #include "store/ask/schedule_store.h"
@@ -46,7 +46,7 @@ static int list(struct cmd_context *c, const void *values, struct err *err)
     rc = rc == 0 ? out_end(out, 0) : rc;
     schedule_row_free(all, count);
     if (rc == 0 && !shown)
-        none_note(
+        select_note_none(
             c, count ? "no schedule matches" : "there are no schedules; dq schedule set adds one",
             NULL);
     return rc;

@@ -5,7 +5,7 @@
  * cut.
  */
 #include "cli/judge/fleet.h"
-#include "cli/line/named.h"
+#include "cli/line/select.h"
 #include "cli/line/verbs.h"
 #include "cli/show/task_columns.h"
 
@@ -284,7 +284,7 @@ static int run(struct cmd_context *c, const void *values, struct err *err)
     LOCAL_BY(fleet_done) struct fleet fleet = {.dqds = NULL};
     struct err denied = {0};
     bool pending = false;
-    int rc = named_ids(c, v->key, v->tag, false, &ids, &count, err);
+    int rc = select_ids(c, v->key, v->tag, false, &ids, &count, err);
     if (rc == 0)
         rc = cmd_now(c, &c->style.cell.now_at, err);
     if (rc == 0 && fleet_load(c->db, &fleet, &denied) < 0)
@@ -310,8 +310,8 @@ static int run(struct cmd_context *c, const void *values, struct err *err)
 }
 
 static const struct cmd_option options[] = {
-    NAMED_KEY(offsetof(struct show_values, key)),
-    NAMED_TAG(offsetof(struct show_values, tag)),
+    SELECT_KEY(offsetof(struct show_values, key)),
+    SELECT_TAG(offsetof(struct show_values, tag)),
     {"full", 0, CMD_FLAG, offsetof(struct show_values, full), NULL, NULL, 0},
 };
 

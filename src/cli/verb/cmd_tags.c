@@ -2,7 +2,7 @@
  * cmd_tags.c - dq tags: the tasks of each tag, and the handler that would run them.
  */
 #include "cli/judge/fleet.h"
-#include "cli/line/none.h"
+#include "cli/line/select.h"
 #include "cli/line/verbs.h"
 #include "cli/line/live.h"
 #include "cli/show/progress.h"
@@ -108,7 +108,7 @@ static int answer(struct cmd_context *c, const void *values,
     if (rc == 0)
         rc = out_flush(err);
     if (rc == 0 && count == 0)
-        none_note(c, "no tag matches", v->tag);
+        select_note_none(c, "no tag matches", v->tag);
     const struct handler_rest *rest;
     size_t named = 0;
     for (size_t i = 0; rc == 0 && known == 0 && i < count && named < NAMED; i++)

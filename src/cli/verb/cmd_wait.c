@@ -5,7 +5,7 @@
  * database is unavailable for a while it only waits longer.
  */
 #include "cli/judge/fleet.h"
-#include "cli/line/named.h"
+#include "cli/line/select.h"
 #include "cli/line/verbs.h"
 #include "cli/show/task_columns.h"
 #include "store/ask/task_list.h"
@@ -151,7 +151,7 @@ static int run(struct cmd_context *c, const void *values, struct err *err)
 {
     const struct wait_values *v = values;
     struct waiting w = {.c = c};
-    int rc = named_ids(c, v->key, v->tag, true, &w.ids, &w.count, err);
+    int rc = select_ids(c, v->key, v->tag, true, &w.ids, &w.count, err);
     if (rc < 0)
         return rc;
     w.asked = w.count;
@@ -169,8 +169,8 @@ static int run(struct cmd_context *c, const void *values, struct err *err)
 }
 
 static const struct cmd_option options[] = {
-    NAMED_KEY(offsetof(struct wait_values, key)),
-    NAMED_TAG(offsetof(struct wait_values, tag)),
+    SELECT_KEY(offsetof(struct wait_values, key)),
+    SELECT_TAG(offsetof(struct wait_values, tag)),
     {"timeout", 0, CMD_DURATION, offsetof(struct wait_values, timeout_ms), "D", NULL, 0},
     CMD_RETRY_FOR(offsetof(struct wait_values, retry_for_ms)),
 };

@@ -6,7 +6,7 @@
 #include "cli/judge/fleet.h"
 #include "cli/judge/schedules.h"
 #include "cli/judge/why_facts.h"
-#include "cli/line/named.h"
+#include "cli/line/select.h"
 #include "cli/line/verbs.h"
 #include "cli/many/schedule_words.h"
 #include "store/ask/task_get.h"
@@ -286,13 +286,13 @@ static int run(struct cmd_context *c, const void *values, struct err *err)
     if (c->operand_count && strcmp(c->operands[0], "-") != 0 &&
         c->operands[0][strspn(c->operands[0], "0123456789")])
         return explain_schedule(c, c->operands[0], err);
-    int rc = named_ids(c, v->key, v->tag, false, &ids, &count, err);
+    int rc = select_ids(c, v->key, v->tag, false, &ids, &count, err);
     return rc == 0 ? explain(c, ids[0], err) : rc;
 }
 
 static const struct cmd_option options[] = {
     {"tag", 't', CMD_NAME, offsetof(struct why_values, tag), "TAG", NULL, 0},
-    NAMED_KEY(offsetof(struct why_values, key)),
+    SELECT_KEY(offsetof(struct why_values, key)),
 };
 
 const struct cmd cmd_why = {
