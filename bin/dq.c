@@ -4,6 +4,7 @@
  * Invariant: an error is printed once, here, as one line; the exit status follows from its code
  * alone.
  */
+#include "cli/line/live.h"
 #include "cli/line/option.h"
 #include "cli/line/usage.h"
 #include "cli/line/verbs.h"
@@ -15,6 +16,7 @@
 
 #include <signal.h>
 #include <stdio.h>
+#include <string.h>
 
 static int print_help(const struct cmd_context *c)
 {
@@ -41,8 +43,14 @@ static int run(struct cmd_context *c, int argc, char **argv, struct err *err)
         c->exit_status = err_exit_status(ERR_USAGE);
         return print_help(c);
     }
+    const char *const *columns = cmd_value(c, "columns");
+    if (columns && *columns && strcmp(*columns, "help") == 0) {
+        const struct out_table t = cmd_columns(c->cmd, c->verbose);
+        out_columns_help(&t);
+        return 0;
+    }
     rc = cmd_open(c, c->cmd->level, err);
-    return rc < 0 ? rc : c->cmd->run(c, c->values, err);
+    return rc < 0 ? rc : live_run(c, err);
 }
 
 int main(int argc, char **argv)

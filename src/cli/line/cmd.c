@@ -13,6 +13,7 @@
 #include "base/when_parse.h"
 #include "cli/line/infile.h"
 #include "cli/show/pager.h"
+#include "cli/show/task_columns.h"
 #include "conf/conf_load.h"
 #include "store/db/db_connect.h"
 #include "store/schema/schema.h"
@@ -54,6 +55,21 @@ bool cmd_prints(const struct cmd *cmd, int format)
     return (cmd->formats ? cmd->formats : OUT_ANY) & OUT_BIT(format);
 }
 
+const void *cmd_value(const struct cmd_context *c, const char *option)
+{
+    for (size_t i = 0; i < c->cmd->option_count; i++)
+        if (strcmp(c->cmd->options[i].name, option) == 0)
+            return (const char *)c->values + c->cmd->options[i].offset;
+    return NULL;
+}
+
+struct out_table cmd_columns(const struct cmd *cmd, bool verbose)
+{
+    const struct out_table *own =
+        verbose && cmd->verbose_columns ? cmd->verbose_columns : cmd->columns;
+    return own ? *own : (struct out_table){.columns = task_columns, .count = task_column_count};
+}
+
 /* -o, else the configured default if the verb has that format, else a table. */
 static int choose_format(struct cmd_context *c, struct err *err)
 {
@@ -83,15 +99,12 @@ static void say_away(const struct err *why, void *arg)
  */
 static void be_patient(struct cmd_context *c)
 {
-    for (size_t i = 0; i < c->cmd->option_count; i++) {
-        const struct cmd_option *o = &c->cmd->options[i];
-        if (strcmp(o->name, "retry-for") != 0)
-            continue;
-        int64_t given_ms = *(const int64_t *)((const char *)c->values + o->offset);
-        bool person = isatty(STDERR_FILENO);
-        int64_t ms = given_ms >= 0 ? given_ms : person ? 0 : c->conf->dq.retry_for_ms;
-        db_connect_patiently(c->db, ms, person || c->verbose ? say_away : NULL, c);
-    }
+    const int64_t *given_ms = cmd_value(c, "retry-for");
+    bool person = isatty(STDERR_FILENO);
+    if (!given_ms)
+        return;
+    int64_t ms = *given_ms >= 0 ? *given_ms : person ? 0 : c->conf->dq.retry_for_ms;
+    db_connect_patiently(c->db, ms, person || c->verbose ? say_away : NULL, c);
 }
 
 int cmd_open(struct cmd_context *c, enum cmd_level level, struct err *err)

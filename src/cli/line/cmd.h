@@ -87,7 +87,8 @@ struct cmd {
     bool reads_only;  /* changes nothing in the database: a read-only server will do */
     bool pages;       /* the same, and on a terminal its output goes through a pager */
     unsigned formats; /* mask of OUT_BIT: what -o may ask for; 0: OUT_ANY */
-    const struct out_table *columns; /* for --columns; NULL: those of a task */
+    /* for --columns, and for that with -v; NULL: those of a task */
+    const struct out_table *columns, *verbose_columns;
     int (*run)(struct cmd_context *c, const void *values, struct err *err);
     const void *request; /* of verbs that share one run: what tells them apart */
 };
@@ -110,6 +111,7 @@ struct cmd_context {
     struct out_style style;
     int64_t now_at;    /* by cmd_now; TASK_TIME_NONE: not yet asked */
     struct buf *notes; /* where notes are appended; NULL: they go to stderr */
+    unsigned height;   /* lines of the screen on which it is shown again and again; 0: none */
     /* result */
     int exit_status; /* when run returned 0 */
 };
@@ -119,6 +121,10 @@ int cmd_open(struct cmd_context *c, enum cmd_level level, struct err *err)
     __attribute__((warn_unused_result));
 void cmd_close(struct cmd_context *c);
 bool cmd_prints(const struct cmd *cmd, int format); /* whether -o may ask for it */
+/* The field of the verb's option of that name; NULL: it has none. */
+const void *cmd_value(const struct cmd_context *c, const char *option);
+/* What --columns may name. */
+struct out_table cmd_columns(const struct cmd *cmd, bool verbose);
 
 /* The database's clock, asked once. */
 int cmd_now(struct cmd_context *c, int64_t *ret_at, struct err *err)

@@ -44,14 +44,12 @@ static void draw(const struct cmd_context *c, const struct buf *rows, const char
     redraw_page(page.data);
 }
 
-int live_run(struct cmd_context *c, int64_t every_ms,
-             int (*look)(struct cmd_context *c, const void *values, unsigned height,
-                         struct err *err),
-             const void *values, struct err *err)
+int live_run(struct cmd_context *c, struct err *err)
 {
     BUF_LOCAL struct buf rows = BUF_INIT;
-    if (every_ms < 0)
-        return look(c, values, 0, err);
+    const int64_t *every_ms = cmd_value(c, "watch");
+    if (!every_ms || *every_ms < 0)
+        return c->cmd->run(c, c->values, err);
     if (c->style.format != OUT_TABLE)
         return err_set(err, ERR_USAGE,
                        "--watch shows a table on a terminal; programs read dq events -f -o ndjson");
@@ -61,12 +59,11 @@ int live_run(struct cmd_context *c, int64_t every_ms,
                        c->cmd->name);
     do {
         struct buf fresh = BUF_INIT;
-        unsigned height;
-        redraw_size(&c->style.width, &height);
+        redraw_size(&c->style.width, &c->height);
         c->now_at = TASK_TIME_NONE;
         c->notes = &fresh;
         out_capture(&fresh);
-        rc = look(c, values, height, err);
+        rc = c->cmd->run(c, c->values, err);
         out_capture(NULL);
         c->notes = NULL;
         bool away = rc < 0 && err_may_pass(rc);
@@ -78,7 +75,7 @@ int live_run(struct cmd_context *c, int64_t every_ms,
         rows = away ? rows : fresh;
         draw(c, &rows, away ? "database away, retrying" : NULL);
         rc = 0;
-    } while (redraw_wait(MAX(every_ms, LIVE_LEAST_S * WHEN_SECOND)));
+    } while (redraw_wait(MAX(*every_ms, LIVE_LEAST_S * WHEN_SECOND)));
     redraw_end();
     return rc;
 }

@@ -12,13 +12,9 @@
 #define LIVE_OPTION(field) {"watch", 0, CMD_DURATION, (field), "D", NULL, 0}
 /* clang-format on */
 
-/* Runs look; with every_ms not -1 again and again: it prints a table for that many lines of a
- * screen (0: no screen), which is drawn under a title. While the database is away, the last one
- * stays. ERR_USAGE: not a table, or no terminal. */
-int live_run(struct cmd_context *c, int64_t every_ms,
-             int (*look)(struct cmd_context *c, const void *values, unsigned height,
-                         struct err *err),
-             const void *values, struct err *err) __attribute__((warn_unused_result));
+/* Runs the verb, with --watch again and again: it prints a table, which is drawn under a title.
+ * While the database is away, the last one stays. ERR_USAGE: not a table, or no terminal. */
+int live_run(struct cmd_context *c, struct err *err) __attribute__((warn_unused_result));
 
 /* Appends the first line of a screen that shows how things are now: `left` and, at the right end of
  * a line of this width, the name of the installation, server and database, and the time of this

@@ -221,12 +221,10 @@ static void table_row(struct out *o, const void *row)
 
 /* ---- outputs ---- */
 
-bool out_columns_help(const char *names, const struct column *columns, size_t count)
+void out_columns_help(const struct out_table *t)
 {
-    bool wanted = names && strcmp(names, "help") == 0;
-    for (size_t i = 0; wanted && i < count; i++)
-        out_printf("%-12s  %s\n", columns[i].name, columns[i].help);
-    return wanted;
+    for (size_t i = 0; i < t->count; i++)
+        out_printf("%-12s  %s\n", t->columns[i].name, t->columns[i].help);
 }
 
 static void add_column(struct out *o, const struct column *column)

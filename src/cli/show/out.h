@@ -68,8 +68,8 @@ struct out_table {
 #define OUT_OF(table, ...)                                                                         \
     (&(const struct out_table){.columns = (table), .count = MEM_COUNT(table), __VA_ARGS__})
 
-/* Whether names asks for help, which is printed then. */
-bool out_columns_help(const char *names, const struct column *columns, size_t count);
+/* Prints what each column is. */
+void out_columns_help(const struct out_table *t);
 
 /* Begins an output. arg goes to the getters. OUT_ID prints the first column alone. ERR_USAGE if a
  * name is not in the table. */

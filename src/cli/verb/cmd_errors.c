@@ -155,8 +155,7 @@ static void say_sampled(struct cmd_context *c, const struct found *found, int64_
                      since.data, FAILURES_OLDEST);
 }
 
-static int answer(struct cmd_context *c, const void *values,
-                  unsigned height __attribute__((unused)), struct err *err)
+static int run(struct cmd_context *c, const void *values, struct err *err)
 {
     const struct errors_values *v = values;
     struct found found = {.values = v};
@@ -192,11 +191,6 @@ static int answer(struct cmd_context *c, const void *values,
 done:
     failures_done(&found.failures);
     return rc;
-}
-
-static int run(struct cmd_context *c, const void *values, struct err *err)
-{
-    return live_run(c, ((const struct errors_values *)values)->watch_ms, answer, values, err);
 }
 
 #define FIELD(name) offsetof(struct errors_values, name)

@@ -230,8 +230,6 @@ static int print_one(struct cmd_context *c, const struct events_values *v, struc
 static int run(struct cmd_context *c, const void *values, struct err *err)
 {
     const struct events_values *v = values;
-    if (out_columns_help(v->columns, columns, MEM_COUNT(columns)))
-        return 0;
     if (check_events(v->event, err) < 0 || cmd_open(c, CMD_SCHEMA, err) < 0)
         return err->code;
     if (c->operand_count || v->key)

@@ -295,34 +295,21 @@ static int answer(struct cmd_context *c, const struct list_values *v, size_t lim
     return rc < 0 ? rc : 0;
 }
 
-/* ---- again and again ---- */
-
-/* As many tasks as the screen has room for. */
-static int look(struct cmd_context *c, const void *values, unsigned height, struct err *err)
-{
-    const struct list_values *v = values;
-    size_t room = height > WATCH_OTHER_LINES ? height - WATCH_OTHER_LINES : 1;
-    return answer(c, v, v->limit > 0 ? MIN((size_t)v->limit, room) : room, err);
-}
-
 /* ---- the verb ---- */
 
 static int run(struct cmd_context *c, const void *values, struct err *err)
 {
     const struct list_values *v = values;
-    if (out_columns_help(v->columns, task_columns, task_column_count))
-        return 0;
     if (v->waiting && v->select.statuses & ~TASK_BIT(TASK_PENDING))
         return err_set(err, ERR_USAGE, "--waiting lists pending tasks: leave --status out");
-    int rc = cmd_open(c, CMD_SCHEMA, err);
-    if (rc < 0)
-        return rc;
-    c->style.no_header = v->no_header;
-    if (v->watch_ms < 0) {
-        bool paged = v->limit < 0 && c->style.format == OUT_TABLE && isatty(STDOUT_FILENO);
-        return answer(c, v, paged ? TERMINAL_LIMIT : (size_t)MAX(v->limit, 0), err);
+    bool paged = v->limit < 0 && c->style.format == OUT_TABLE && isatty(STDOUT_FILENO);
+    size_t limit = paged ? TERMINAL_LIMIT : (size_t)MAX(v->limit, 0);
+    if (c->height) { /* as many tasks as the screen has room for */
+        limit = c->height > WATCH_OTHER_LINES ? c->height - WATCH_OTHER_LINES : 1;
+        limit = v->limit > 0 ? MIN((size_t)v->limit, limit) : limit;
     }
-    return live_run(c, v->watch_ms, look, v, err);
+    c->style.no_header = v->no_header;
+    return answer(c, v, limit, err);
 }
 
 #define FIELD(name) offsetof(struct list_values, name)
@@ -340,7 +327,6 @@ const struct cmd cmd_list = {
     .name = "list",
     .alias = "ls",
     CMD_OPTIONS(options, list_values),
-    .level = CMD_NOTHING,
     .pages = true,
     .formats = OUT_ANY | OUT_BIT(OUT_CSV),
     .run = run,

@@ -165,12 +165,6 @@ static int list(struct cmd_context *c, const char *names, struct err *err)
 static int run(struct cmd_context *c, const void *values, struct err *err)
 {
     const struct pollers_values *v = values;
-    if (c->verbose ? out_columns_help(v->columns, served_columns, MEM_COUNT(served_columns))
-                   : out_columns_help(v->columns, columns, MEM_COUNT(columns)))
-        return 0;
-    int rc = cmd_open(c, CMD_SCHEMA, err);
-    if (rc < 0)
-        return rc;
     return c->verbose ? list_served(c, v->columns, err) : list(c, v->columns, err);
 }
 
@@ -182,7 +176,7 @@ const struct cmd cmd_pollers = {
     .name = "pollers",
     CMD_OPTIONS(options, pollers_values),
     .columns = OUT_OF(columns),
-    .level = CMD_NOTHING,
+    .verbose_columns = OUT_OF(served_columns),
     .pages = true,
     .formats = OUT_NO_ID,
     .run = run,

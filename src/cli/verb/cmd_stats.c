@@ -307,8 +307,7 @@ static int check(struct cmd_context *c, const struct stats_values *v, struct sta
     return 0;
 }
 
-static int answer(struct cmd_context *c, const void *values,
-                  unsigned height __attribute__((unused)), struct err *err)
+static int run(struct cmd_context *c, const void *values, struct err *err)
 {
     const struct stats_values *v = values;
     LOCAL_BY(fleet_done) struct fleet fleet = {0};
@@ -320,7 +319,7 @@ static int answer(struct cmd_context *c, const void *values,
 
     if (rc < 0)
         return rc;
-    progress_init(&progress, c->quiet || !v->exact || v->watch_ms >= 0, "");
+    progress_init(&progress, c->quiet || !v->exact || c->height, "");
     ask.how =
         (struct tag_count_how){.exact = v->exact, .progress = progress_counting, .arg = &progress};
     int known = fleet_load(c->db, &fleet, &denied);
@@ -343,11 +342,6 @@ static int answer(struct cmd_context *c, const void *values,
     if (rc == 0 && c->style.format != OUT_PROMETHEUS)
         fleet_note_dqds(c);
     return rc;
-}
-
-static int run(struct cmd_context *c, const void *values, struct err *err)
-{
-    return live_run(c, ((const struct stats_values *)values)->watch_ms, answer, values, err);
 }
 
 #define FIELD(name) offsetof(struct stats_values, name)

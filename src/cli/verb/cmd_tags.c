@@ -81,8 +81,7 @@ static void note_limit(struct cmd_context *c, const struct fleet *fleet, const s
         cmd_note(c, "%s waits: %s", t->tag, b.data);
 }
 
-static int answer(struct cmd_context *c, const void *values,
-                  unsigned height __attribute__((unused)), struct err *err)
+static int run(struct cmd_context *c, const void *values, struct err *err)
 {
     const struct tags_values *v = values;
     struct tag_info *tags;
@@ -91,7 +90,7 @@ static int answer(struct cmd_context *c, const void *values,
     size_t count;
     struct progress progress;
 
-    progress_init(&progress, c->quiet || !v->exact || v->watch_ms >= 0, "");
+    progress_init(&progress, c->quiet || !v->exact || c->height, "");
     int known = fleet_load(c->db, &fleet, &denied);
     int rc = fleet_list_tags(
         &fleet, c->db, v->tag,
@@ -124,15 +123,6 @@ static int answer(struct cmd_context *c, const void *values,
     return rc;
 }
 
-static int run(struct cmd_context *c, const void *values, struct err *err)
-{
-    const struct tags_values *v = values;
-    if (out_columns_help(v->columns, columns, MEM_COUNT(columns)))
-        return 0;
-    int rc = cmd_open(c, CMD_SCHEMA, err);
-    return rc < 0 ? rc : live_run(c, v->watch_ms, answer, v, err);
-}
-
 #define FIELD(name) offsetof(struct tags_values, name)
 static const struct cmd_option options[] = {
     {"tag", 't', CMD_TAGS, FIELD(tag), "GLOB", NULL, 0},
@@ -145,7 +135,6 @@ const struct cmd cmd_tags = {
     .name = "tags",
     CMD_OPTIONS(options, tags_values),
     .columns = OUT_OF(columns),
-    .level = CMD_NOTHING,
     .pages = true,
     .run = run,
 };
