@@ -23,12 +23,12 @@ static void check(const struct cell *cell, const char *plain, const char *json, 
 {
     struct buf b = BUF_INIT;
     cell_put_plain(&b, &style, cell, 0, true);
-    buf_chr(&b, '|');
+    buf_str(&b, "|{");
     cell_put_json(&b, &style, "n", cell);
     buf_chr(&b, '|');
     cell_put_tsv(&b, &style, cell);
     struct buf want = BUF_INIT;
-    buf_printf(&want, "%s|%s|%s", plain, json, tsv);
+    buf_printf(&want, "%s|{%s|%s", plain, json, tsv);
     assert_string_equal(b.data, want.data);
     buf_done(&want);
     buf_done(&b);

@@ -82,7 +82,6 @@ static const struct column columns[] = {
     OUT_FIELD(survey_tag, "tag", TEXT, tag, COLUMN_NARROW),
     OUT_FIELD(survey_tag, "tasks", U64, tasks, 0),
 };
-#define COLUMN_COUNT (sizeof columns / sizeof columns[0])
 
 static int list_samples(struct cmd_context *c, const struct survey *s,
                         int (*each)(const struct task *t, void *arg), void *arg, struct err *err)
@@ -148,13 +147,8 @@ int survey_put_members(struct buf *b, struct cmd_context *c, struct survey *s, s
 {
     struct members m = {b, c, ""};
     sort(s);
-    buf_str(b, ",\"tags\":[");
-    for (size_t i = 0; i < s->count; i++) {
-        buf_str(b, i ? ",{" : "{");
-        out_put_members(b, &c->style.cell, columns, COLUMN_COUNT, &s->tags[i], NULL);
-        buf_chr(b, '}');
-    }
-    buf_str(b, "],\"sample\":[");
+    out_put_array(b, &c->style.cell, "tags", OUT_OF(columns), s->tags, sizeof *s->tags, s->count);
+    buf_str(b, ",\"sample\":[");
     int rc = cmd_now(c, &c->style.cell.now_at, err);
     if (rc == 0 && s->sample_count)
         rc = list_samples(c, s, put_sample, &m, err);

@@ -36,17 +36,14 @@ bool transfer_can_attempt(const struct task_attempt *a)
 static void put_members(struct buf *b, const struct column *columns, size_t count, const void *row)
 {
     static const struct cell_style style = {.utc = true};
-    char before = '{';
 
+    buf_chr(b, '{');
     for (size_t i = 0; i < count; i++) {
         struct cell cell = {.kind = CELL_NULL};
         if (columns[i].flags & COLUMN_MOVES)
             cell_set_field(&cell, &columns[i], row);
-        if (cell.kind == CELL_NULL)
-            continue;
-        buf_chr(b, before);
-        cell_put_json(b, &style, columns[i].name, &cell);
-        before = ',';
+        if (cell.kind != CELL_NULL)
+            cell_put_json(b, &style, columns[i].name, &cell);
     }
 }
 
@@ -163,7 +160,7 @@ static int read_number(const struct column *c, const struct json_value *v, void 
 {
     const int64_t least = c->type == COLUMN_ID || c->type == COLUMN_SIGNAL;
     const int64_t most = c->type == COLUMN_U32 || c->type == COLUMN_SOME ? UINT32_MAX
-                         : !strcmp(c->name, "missed")                   ? INT32_MAX
+                         : !strcmp(c->name, "missed")                    ? INT32_MAX
                          : c->type == COLUMN_EXIT                        ? UINT16_MAX
                          : c->type == COLUMN_SIGNAL                      ? UINT8_MAX
                                                                          : INT64_MAX;

@@ -234,6 +234,8 @@ void cell_put_json(struct buf *b, const struct cell_style *style, const char *na
 {
     char text[WHEN_TEXT_SIZE];
     const struct cell seen = seen_now(style, cell);
+    if (b->len && b->data[b->len - 1] != '{')
+        buf_chr(b, ',');
     if (cell->kind == CELL_BYTES) {
         json_put_bytes(b, name, cell->text, cell->len);
         return;

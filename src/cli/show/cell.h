@@ -60,7 +60,7 @@ struct cell_style {
  * instants with milliseconds and zone. */
 void cell_put_plain(struct buf *b, const struct cell_style *style, const struct cell *cell,
                     unsigned max, bool exact);
-/* "name":value */
+/* "name":value, behind a comma if it is not the first member of its object. */
 void cell_put_json(struct buf *b, const struct cell_style *style, const char *name,
                    const struct cell *cell);
 /* The same of a text; NULL: null. */

@@ -67,10 +67,20 @@ void out_put_members(struct buf *b, const struct cell_style *style, const struct
 {
     for (size_t i = 0; i < count; i++) {
         struct cell cell = get_cell(&table[i], row, arg);
-        if (i > 0)
-            buf_chr(b, ',');
         cell_put_json(b, style, table[i].name, &cell);
     }
+}
+
+void out_put_array(struct buf *b, const struct cell_style *style, const char *name,
+                   const struct out_table *t, const void *rows, size_t size, size_t count)
+{
+    buf_printf(b, ",\"%s\":[", name);
+    for (size_t i = 0; i < count; i++) {
+        buf_str(b, i ? ",{" : "{");
+        out_put_members(b, style, t->columns, t->count, (const char *)rows + i * size, NULL);
+        buf_chr(b, '}');
+    }
+    buf_chr(b, ']');
 }
 
 /* ---- tables ---- */
@@ -357,7 +367,7 @@ void out_row(struct out *o, const void *row)
     for (size_t i = 0; i < o->count; i++) {
         struct cell cell = get_cell(o->columns[i], row, o->arg);
         bool tsv = o->style.format == OUT_TSV || o->style.format == OUT_ID;
-        if (i > 0)
+        if (i > 0 && (tsv || o->style.format == OUT_CSV))
             buf_chr(&o->line, tsv ? '\t' : ',');
         if (tsv)
             cell_put_tsv(&o->line, &o->style.cell, &cell);

@@ -93,6 +93,9 @@ int out_record(const struct out_style *style, const struct column *table, size_t
 /* `"name":value,...` of all columns, without braces: for objects that hold more than a row. */
 void out_put_members(struct buf *b, const struct cell_style *style, const struct column *table,
                      size_t count, const void *row, const void *arg);
+/* `,"name":[{...},{...}]`: a member of an object, with rows[0..count-1], each of that size. */
+void out_put_array(struct buf *b, const struct cell_style *style, const char *name,
+                   const struct out_table *t, const void *rows, size_t size, size_t count);
 
 /* To stdout, as it is. */
 void out_write(const struct buf *b);

@@ -36,7 +36,6 @@ OUT_GETTER(result)
 
 #define SHOWN(sql, ...) COLUMN(schedule_slot, NULL, __VA_ARGS__),
 static const struct column slot_columns[] = {SCHEDULE_SLOTS_COLUMNS(SHOWN)};
-#define SLOT_COUNT (sizeof slot_columns / sizeof slot_columns[0])
 
 static void put_json(const struct cmd_context *c, const struct schedule *s,
                      const struct schedule_slot *slots, size_t count)
@@ -46,15 +45,9 @@ static void put_json(const struct cmd_context *c, const struct schedule *s,
     schedule_words_put_sentence(&sentence, s);
     buf_chr(&b, '{');
     out_put_members(&b, &c->style.cell, schedule_columns, schedule_column_count, s, &c->style.cell);
-    buf_chr(&b, ',');
     cell_put_json_text(&b, &c->style.cell, "sentence", sentence.data);
-    buf_str(&b, ",\"slots\":[");
-    for (size_t i = 0; i < count; i++) {
-        buf_str(&b, i ? ",{" : "{");
-        out_put_members(&b, &c->style.cell, slot_columns, SLOT_COUNT, &slots[i], NULL);
-        buf_chr(&b, '}');
-    }
-    buf_str(&b, "]}\n");
+    out_put_array(&b, &c->style.cell, "slots", OUT_OF(slot_columns), slots, sizeof *slots, count);
+    buf_str(&b, "}\n");
     out_take(&b);
 }
 

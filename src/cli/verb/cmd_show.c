@@ -53,7 +53,6 @@ OUT_GETTER(took)
 
 #define COLUMN_ROW(...) COLUMN(task_attempt, __VA_ARGS__),
 static const struct column attempt_columns[] = {ATTEMPT_STORE_COLUMNS(COLUMN_ROW)};
-#define ATTEMPT_COLUMNS (sizeof attempt_columns / sizeof attempt_columns[0])
 
 /* ---- gathering ---- */
 
@@ -148,26 +147,19 @@ static void put_json(struct cmd_context *c, const struct shown *s, struct buf *b
     buf_chr(b, '{');
     out_put_members(b, style, task_columns, task_column_count + 2, &s->task, NULL);
     if (s->task.status == TASK_PENDING) {
-        buf_chr(b, ',');
         cell_put_json_text(b, style, "handler", s->handler);
         if (s->paused_until_at != INT64_MAX)
             cell_set_time(&until, s->paused_until_at);
-        buf_printf(b, ",\"paused\":%s,", s->paused_until_at != TASK_TIME_NONE ? "true" : "false");
+        buf_printf(b, ",\"paused\":%s", s->paused_until_at != TASK_TIME_NONE ? "true" : "false");
         cell_put_json(b, style, "paused_until", &until);
     }
     if (s->task.status == TASK_CANCELLED) {
-        buf_chr(b, ',');
         cell_put_json_text(b, style, "cancelled_by", s->cancelled_by);
-        buf_chr(b, ',');
         cell_put_json_text(b, style, "cancelled_with", s->cancelled_with);
     }
-    buf_str(b, ",\"attempts\":[");
-    for (size_t i = 0; i < s->attempt_count; i++) {
-        buf_str(b, i ? ",{" : "{");
-        out_put_members(b, style, attempt_columns, ATTEMPT_COLUMNS, &s->attempts[i], NULL);
-        buf_chr(b, '}');
-    }
-    buf_str(b, "]}");
+    out_put_array(b, style, "attempts", OUT_OF(attempt_columns), s->attempts, sizeof *s->attempts,
+                  s->attempt_count);
+    buf_chr(b, '}');
 }
 
 /* Text of unknown origin, each line escaped and indented. */
@@ -200,7 +192,8 @@ static void put_line(const char *prefix, const char *text)
 
 static int put_attempts(struct cmd_context *c, const struct shown *s, bool full, struct err *err)
 {
-    const struct out_table table = {attempt_columns, ATTEMPT_COLUMNS - 1, NULL, NULL, NULL};
+    const struct out_table table = {attempt_columns, MEM_COUNT(attempt_columns) - 1, NULL, NULL,
+                                    NULL};
     char title[64];
     put_line("", "attempts:");
     int rc =

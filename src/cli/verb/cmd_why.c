@@ -11,6 +11,7 @@
 #include "cli/many/schedule_words.h"
 #include "store/ask/task_get.h"
 
+#include "base/json.h"
 #include "base/mem.h"
 #include "base/text.h"
 #include "base/when.h"
@@ -168,20 +169,16 @@ static void put_texts(struct buf *b, const struct cell_style *style, const char 
     buf_printf(b, ",\"%s\":[", name);
     for (size_t i = 0; i < lines->count; i++) {
         const struct why_line *l = &lines->items[i];
-        BUF_LOCAL struct buf member = BUF_INIT;
         buf_str(b, i ? "," : "");
-        if (l->name) {
-            buf_chr(b, '{');
-            cell_put_json_text(b, style, "cause", l->name);
-            buf_chr(b, ',');
-            cell_put_json_text(b, style, "text", l->text);
-            buf_chr(b, ',');
-            cell_put_json_text(b, style, "detail", l->detail);
-            buf_chr(b, '}');
-        } else {
-            cell_put_json_text(&member, style, "", l->text);
-            buf_str(b, member.data + strlen("\"\":"));
+        if (!l->name) {
+            json_put_string(b, l->text, strlen(l->text));
+            continue;
         }
+        buf_chr(b, '{');
+        cell_put_json_text(b, style, "cause", l->name);
+        cell_put_json_text(b, style, "text", l->text);
+        cell_put_json_text(b, style, "detail", l->detail);
+        buf_chr(b, '}');
     }
     buf_chr(b, ']');
 }
@@ -197,9 +194,8 @@ static void put_reasons_json(struct buf *b, const struct cell_style *style, cons
 static void put_json(struct buf *b, const struct cell_style *style, const struct why_facts *f,
                      const struct why *w)
 {
-    buf_printf(b, "{\"id\":%" PRIu64 ",", f->id);
+    buf_printf(b, "{\"id\":%" PRIu64, f->id);
     cell_put_json_text(b, style, "tag", f->tag);
-    buf_chr(b, ',');
     cell_put_json_text(b, style, "status", task_status_name(f->status));
     put_reasons_json(b, style, w);
 }
@@ -258,7 +254,6 @@ static int explain_schedule(struct cmd_context *c, const char *name, struct err 
     } else {
         buf_chr(&b, '{');
         cell_put_json_text(&b, style, "schedule", s.name);
-        buf_chr(&b, ',');
         cell_put_json_text(&b, style, "tag", s.tag);
         put_reasons_json(&b, style, &w);
     }
