@@ -110,37 +110,61 @@ static void cut(char *text, size_t most)
     *p = '\0';
 }
 
-void act_init(struct act *a, const struct cmd_context *c, const uint64_t *ids, size_t count)
+/* words: what was given, each behind a blank. */
+static struct act make(const struct cmd_context *c, const struct buf *words, const char *tag)
+{
+    struct act a = {.actor = who()};
+
+    if (words->len) {
+        a.arguments = mem_strdup(words->data + 1);
+        cut(a.arguments, EVENT_STORE_ARGUMENTS_MAX);
+    }
+    a.event = (struct event_act){
+        .actor = a.actor, .verb = c->cmd->name, .arguments = a.arguments, .tag = tag};
+    while (getrandom(a.event.token, sizeof a.event.token, 0) < 0 && errno == EINTR)
+        ;
+    return a;
+}
+
+struct act act_of(const struct cmd_context *c, const char *name, const char *tag)
 {
     BUF_LOCAL struct buf b = BUF_INIT;
 
-    *a = (struct act){.actor = who()};
+    if (name) {
+        buf_chr(&b, ' ');
+        text_shell_word(&b, name);
+    }
+    option_put_given(&b, c, false);
+    put_digests(&b, c);
+    return make(c, &b, tag);
+}
+
+struct act act_of_tasks(const struct cmd_context *c, const uint64_t *ids, size_t count,
+                        const char *tag)
+{
+    BUF_LOCAL struct buf b = BUF_INIT;
+
     option_put_given(&b, c, false);
     put_digests(&b, c);
     put_ids(&b, ids, count);
-    if (b.len) {
-        a->arguments = mem_strdup(b.data + 1);
-        cut(a->arguments, EVENT_STORE_ARGUMENTS_MAX);
-    }
-    a->event = (struct event_act){.actor = a->actor,
-                                  .verb = c->cmd->name,
-                                  .arguments = a->arguments,
-                                  .task_id = count == 1 ? ids[0] : 0};
-    while (getrandom(a->event.token, sizeof a->event.token, 0) < 0 && errno == EINTR)
-        ;
+    struct act a = make(c, &b, tag);
+    a.event.task_id = count == 1 ? ids[0] : 0;
+    return a;
 }
 
-void act_about(struct act *a, const char *name)
+int act_schedules(const struct cmd_context *c, const char *name, const char *tag,
+                  struct schedule_change *changes, size_t count, const char *all_of,
+                  size_t *ret_bad, struct err *err)
 {
-    BUF_LOCAL struct buf b = BUF_INIT;
+    LOCAL_BY(act_done) struct act act = act_of(c, name, tag);
+    int tries = 0, rc;
 
-    text_shell_word(&b, name);
-    char *all =
-        mem_printf("%s%s%s", b.data, a->arguments ? " " : "", a->arguments ? a->arguments : "");
-    cut(all, EVENT_STORE_ARGUMENTS_MAX);
-    cut(all, EVENT_STORE_ARGUMENTS_MAX);
-    free(a->arguments);
-    a->event.arguments = a->arguments = all;
+    do {
+        for (size_t i = 0; i < count; i++)
+            changes[i].existed = false;
+        rc = schedule_store_change(c->db, changes, count, all_of, &act.event, ret_bad, err);
+    } while (cmd_again(rc, &tries));
+    return rc;
 }
 
 void act_done(struct act *a)

@@ -47,7 +47,9 @@ struct chunk {
 
 struct bulk {
     struct cmd_context *c;
-    const struct bulk_options *options;
+    const struct bulk_values *v;
+    enum key_conflict on_conflict;
+    uint64_t skip;
     struct infile lines;
     struct bulk_line_parser parser;
     bool begun; /* the first line that is not blank was seen: the parser is set up */
@@ -83,11 +85,11 @@ static int guess_format(struct bulk *b, const char *line, size_t len, enum bulk_
     } endings[] = {{".ndjson", BULK_LINE_NDJSON}, {".jsonl", BULK_LINE_NDJSON},
                    {".json", BULK_LINE_NDJSON},   {".tsv", BULK_LINE_TSV},
                    {".tab", BULK_LINE_TSV},       {".csv", BULK_LINE_CSV}};
-    const char *name = b->options->from;
+    const char *name = b->v->from;
     size_t blank = 0;
     while (blank < len && (line[blank] == ' ' || line[blank] == '\t'))
         blank++;
-    if (blank < len && line[blank] == '[' && b->options->format < BULK_LINE_TSV)
+    if (blank < len && line[blank] == '[' && b->v->format < BULK_LINE_TSV)
         return err_set(err, ERR_DATA,
                        "this is a JSON array; write one object per line (jq -c '.[]' converts it)");
     *ret = blank < len && line[blank] == '{' ? BULK_LINE_NDJSON
@@ -98,8 +100,8 @@ static int guess_format(struct bulk *b, const char *line, size_t len, enum bulk_
         if (strlen(name) > size && strcmp(name + strlen(name) - size, endings[i].end) == 0)
             *ret = endings[i].format;
     }
-    if (b->options->format >= 0)
-        *ret = (enum bulk_line_format)b->options->format;
+    if (b->v->format >= 0)
+        *ret = (enum bulk_line_format)b->v->format;
     return 0;
 }
 
@@ -108,7 +110,7 @@ static int guess_format(struct bulk *b, const char *line, size_t len, enum bulk_
 static int send_some(struct bulk *b, struct chunk *k)
 {
     const struct task_new *t = &k->tasks[k->sent];
-    enum key_conflict conflict = b->options->on_conflict;
+    enum key_conflict conflict = b->on_conflict;
     size_t kept = 0, bad = SIZE_MAX;
     bool alone = b->one_by_one || k->locked == k->sent;
     int rc;
@@ -199,7 +201,7 @@ static void print_chunk(const struct bulk *b, const struct chunk *k)
     struct buf sql = BUF_INIT;
 
     for (size_t i = 0; i < k->count; i++)
-        routines_put_call(&sql, &k->tasks[i], b->options->on_conflict);
+        routines_put_call(&sql, &k->tasks[i], b->on_conflict);
     out_take(&sql);
 }
 
@@ -216,7 +218,7 @@ static int set_wait(struct bulk *b, bool timed, struct task_new *t, struct err *
 static void spread(struct bulk *b, struct task_new *t)
 {
     int64_t later_ms =
-        (int64_t)((double)b->options->over_ms * (double)b->at++ / (double)MAX(b->tasks, 1));
+        (int64_t)((double)MAX(b->v->over_ms, 0) * (double)b->at++ / (double)MAX(b->tasks, 1));
 
     if (t->expected_at == TASK_TIME_NONE)
         t->delay_ms += later_ms;
@@ -254,9 +256,9 @@ static int flush_chunk(struct bulk *b, struct err *err)
     k->bytes = b->lines.bytes;
     k->bad = SIZE_MAX;
     k->kept = 0;
-    if (b->options->sql)
+    if (b->v->sql)
         print_chunk(b, k);
-    if (k->count == 0 || b->options->dry_run || b->options->sql) {
+    if (k->count == 0 || b->v->dry_run || b->v->sql) {
         b->added += k->count;
         b->done_line = k->last_line;
     } else {
@@ -330,7 +332,7 @@ static int take_item(struct bulk *b, const char *line, size_t len, struct err *e
     if (is_blank(line, len))
         return 0;
     int rc = b->begun ? 0 : begin(b, line, len, err);
-    if (rc != 0 || b->lines.number <= b->options->skip)
+    if (rc != 0 || b->lines.number <= b->skip)
         return rc;
     if (b->counting) {
         b->tasks++;
@@ -395,7 +397,7 @@ static int count_tasks(struct bulk *b, struct err *err)
 static int read_all(struct bulk *b, struct err *err)
 {
     struct err earlier;
-    int rc = b->options->over_ms ? count_tasks(b, err) : 0;
+    int rc = b->v->over_ms > 0 ? count_tasks(b, err) : 0;
     rc = rc < 0 ? rc : read_lines(b, err);
     int sent = finish_chunk(b, &earlier);
     if (sent < 0)
@@ -406,9 +408,9 @@ static int read_all(struct bulk *b, struct err *err)
 /* Puts what was done before the fault, and how to go on, behind its text. */
 static int explain_fault(const struct bulk *b, struct err *err)
 {
-    if (b->options->dry_run)
+    if (b->v->dry_run)
         return err->code;
-    if (b->options->sql)
+    if (b->v->sql)
         return err_set(err, err->code, "%s; the statements of lines up to %" PRIu64 " are printed",
                        err->text, b->done_line);
     if (b->unknown_line)
@@ -433,13 +435,13 @@ static void report(const struct bulk *b)
         out_printf("{\"added\":%" PRIu64 ",\"kept\":%" PRIu64 "}\n", b->added, b->kept);
     else if (format == OUT_TSV)
         out_printf("added\tkept\n%" PRIu64 "\t%" PRIu64 "\n", b->added, b->kept);
-    else if (b->options->dry_run)
+    else if (b->v->dry_run)
         out_printf("%" PRIu64 " task%s valid\n", b->added, b->added == 1 ? " is" : "s are");
     else
         out_printf("%" PRIu64 " added, %" PRIu64 " kept\n", b->added, b->kept);
-    if (b->options->over_ms)
-        cmd_note(b->c, "spread evenly over %s", when_format_duration(took, b->options->over_ms));
-    if (!b->options->dry_run && ms >= 1000) /* a rate made of less says nothing */
+    if (b->v->over_ms > 0)
+        cmd_note(b->c, "spread evenly over %s", when_format_duration(took, b->v->over_ms));
+    if (!b->v->dry_run && ms >= 1000) /* a rate made of less says nothing */
         cmd_note(b->c, "took %s, %.0f lines/s", when_format_rough(took, ms),
                  (double)b->lines.number * 1000 / (double)ms);
 }
@@ -462,38 +464,47 @@ static void note_tags(const struct bulk *b)
         cmd_note(b->c, "no dqd serves %zu more tags", unserved - TAGS_NAMED);
 }
 
-int bulk_run(struct cmd_context *c, const struct bulk_options *o, struct err *err)
+enum key_conflict bulk_conflict(const struct bulk_values *v)
+{
+    return v->debounce           ? KEY_DEBOUNCE
+           : v->on_conflict >= 0 ? (enum key_conflict)v->on_conflict
+                                 : KEY_KEEP;
+}
+
+int bulk_run(struct cmd_context *c, const struct bulk_values *v, struct err *err)
 {
     struct bulk b = {.c = c,
-                     .options = o,
+                     .v = v,
+                     .on_conflict = bulk_conflict(v),
+                     .skip = (uint64_t)MAX(v->skip, 0),
+                     .done_line = (uint64_t)MAX(v->skip, 0),
                      .record = BUF_INIT,
                      .unknown_tag = BUF_INIT,
                      .chunks = {{.arena = BUF_INIT}, {.arena = BUF_INIT}}};
-    int rc = infile_open(&b.lines, o->from, INFILE_LINE_MAX, err);
+    int rc = infile_open(&b.lines, v->from, INFILE_LINE_MAX, err);
     if (rc < 0)
         return rc;
     progress_init(&b.progress, c->quiet, "lines");
-    b.for_people = !o->dry_run && !o->sql && !c->quiet && (c->verbose || isatty(STDERR_FILENO));
+    b.for_people = !v->dry_run && !v->sql && !c->quiet && (c->verbose || isatty(STDERR_FILENO));
     for (int i = 0; i < 2; i++) {
         b.chunks[i].items = mem_zero(TASK_CHUNK_ROWS, sizeof *b.chunks[i].items);
         b.chunks[i].tasks = mem_zero(TASK_CHUNK_ROWS, sizeof *b.chunks[i].tasks);
     }
     b.filling = &b.chunks[0];
-    b.done_line = o->skip;
-    b.one_by_one = c->output == OUT_ID && !o->dry_run;
-    if (o->dry_run)
+    b.one_by_one = c->output == OUT_ID && !v->dry_run;
+    if (v->dry_run)
         /* nothing is stored: no database is needed to check a relative time */
         c->now_at = when_host_wall();
-    if (o->on_conflict >= KEY_REPLACE && !o->dry_run && !o->sql) {
-        act_init(&b.act, c, NULL, 0);
-        b.act.event.verb = o->on_conflict == KEY_REPLACE ? "replace" : "again";
+    if (b.on_conflict >= KEY_REPLACE && !v->dry_run && !v->sql) {
+        b.act = act_of(c, NULL, NULL);
+        b.act.event.verb = b.on_conflict == KEY_REPLACE ? "replace" : "again";
     }
     interrupt_catch();
     rc = read_all(&b, err);
     progress_clear(&b.progress);
     if (rc < 0)
         explain_fault(&b, err);
-    else if (!o->sql && !b.one_by_one)
+    else if (!v->sql && !b.one_by_one)
         report(&b);
     if (rc == 0 && b.for_people)
         note_tags(&b);

@@ -173,17 +173,13 @@ static int apply(struct change *ch, const uint64_t *ids, size_t count, struct er
 {
     const struct change_request *r = ch->request;
     struct cmd_context *c = ch->c;
-    LOCAL_BY(act_done) struct act act = {0};
-    int rc;
     if (ch->targets.count == 0)
         return 0;
-    act_init(&act, c, ids, count);
+    LOCAL_BY(act_done) struct act act = act_of_tasks(c, ids, count, survey_only_tag(&ch->survey));
     if (ch->targets.count == 1)
         act.event.task_id = ch->targets.refs[0].id;
-    act.event.tag = survey_only_tag(&ch->survey);
-    rc = change_apply(c, &ch->targets, ch->deletes ? NULL : &ch->change, &act.event, r->past,
-                      &ch->done, err);
-    return rc;
+    return change_apply(c, &ch->targets, ch->deletes ? NULL : &ch->change, &act.event, r->past,
+                        &ch->done, err);
 }
 
 /* Also after an error: something may have been changed before. */

@@ -18,14 +18,6 @@
 #include <string.h>
 #include <unistd.h>
 
-struct add_values {
-    int64_t in_ms, max_attempts, attempted, skip, over_ms, retry_for_ms, expires_ms;
-    struct cmd_when at, expires_at;
-    const char *key, *from;
-    int on_conflict, level, format;
-    bool debounce, dry_run, sql;
-};
-
 static const char *const conflict_names[] = {[KEY_KEEP] = "keep",
                                              [KEY_ERROR] = "error",
                                              [KEY_REPLACE] = "replace",
@@ -72,12 +64,6 @@ static void say_when(struct cmd_context *c, const struct task_new *new, const st
     cmd_note(c, "due %s", due.data);
 }
 
-static void put_behind(struct err *err, const char *hint)
-{
-
-    err_set(err, err->code, "%s; %s", err->text, hint);
-}
-
 /* For a client of another program: nothing is read but the body, and nothing is connected to. */
 static void print_sql(const struct task_new *t, enum key_conflict on_conflict)
 {
@@ -97,7 +83,7 @@ static int set_wait(struct cmd_context *c, bool timed, struct task_new *t, struc
 
 /* Checks the task, and reads its body into *body. A pipe may have got its data only after the
  * connection was made: standard input is checked again then. */
-static int make_task(struct cmd_context *c, const struct add_values *v, struct buf *body,
+static int make_task(struct cmd_context *c, const struct bulk_values *v, struct buf *body,
                      struct task_new *ret, struct err *err)
 {
     *ret = (struct task_new){.tag = c->operands[0],
@@ -177,58 +163,47 @@ static int report_dry_run(struct cmd_context *c, const struct task_new *t, struc
     return rc;
 }
 
-static enum key_conflict conflict_of(const struct add_values *v)
-{
-    return v->debounce           ? KEY_DEBOUNCE
-           : v->on_conflict >= 0 ? (enum key_conflict)v->on_conflict
-                                 : KEY_KEEP;
-}
-
-static int add_one(struct cmd_context *c, const struct add_values *v, struct err *err)
+static int add_one(struct cmd_context *c, const struct bulk_values *v, struct err *err)
 {
     struct task_new t;
     BUF_LOCAL struct buf body = BUF_INIT;
     struct added added = {.result = "added"};
     LOCAL_BY(act_done) struct act act = {.actor = NULL};
-    const enum key_conflict on_conflict = conflict_of(v);
+    const enum key_conflict on_conflict = bulk_conflict(v);
     int rc = make_task(c, v, &body, &t, err), tries = 0;
 
-    if (rc == 0 && v->sql) {
-        print_sql(&t, on_conflict);
-        goto out;
-    }
-    if (rc == 0 && v->dry_run) {
-        rc = report_dry_run(c, &t, err);
-        goto out;
-    }
     if (rc < 0)
-        goto out;
+        return rc;
+    if (v->sql) {
+        print_sql(&t, on_conflict);
+        return 0;
+    }
+    if (v->dry_run)
+        return report_dry_run(c, &t, err);
     if (on_conflict >= KEY_REPLACE) {
-        act_init(&act, c, NULL, 0);
+        act = act_of(c, NULL, t.tag);
         act.event.verb = on_conflict == KEY_REPLACE ? "replace" : "again";
-        act.event.tag = t.tag;
         t.act = &act.event;
     }
     do
         rc = task_add(c->db, &t, on_conflict, &added.task, err);
     while (rc == ERR_TRANSIENT && cmd_again(rc, &tries));
     if (rc == ERR_LOST)
-        put_behind(err, t.key ? "dq list --key shows it" : "dq list --since 10m shows it");
+        err_set(err, rc, "%s; %s", err->text,
+                t.key ? "dq list --key shows it" : "dq list --since 10m shows it");
     if (rc < 0)
-        goto out;
+        return rc;
     added.kept = rc == 0 && !added.task.replaced && !added.task.again;
     if (rc == 0)
         added.result = added.kept ? "kept" : added.task.again ? "again" : "replaced";
     if (!added.kept && !added.task.again) /* the dqd that runs it knows when that has ended */
         cmd_wake(c, distance(&t, &added.task));
-    rc = report(c, &t, &added, err);
-out:
-    return rc;
+    return report(c, &t, &added, err);
 }
 
 static int run(struct cmd_context *c, const void *values, struct err *err)
 {
-    const struct add_values *v = values;
+    const struct bulk_values *v = values;
     bool one_only = v->in_ms >= 0 || v->at.text || v->key || v->max_attempts >= 0 ||
                     v->attempted >= 0 || v->level >= 0 || v->expires_ms >= 0 ||
                     v->expires_at.text || c->operand_count > 0;
@@ -256,20 +231,11 @@ static int run(struct cmd_context *c, const void *values, struct err *err)
             "--from cannot be combined with a tag, body, time or key: the file has them");
     if (c->output == OUT_ID && v->dry_run)
         return err_set(err, ERR_USAGE, "--dry-run adds nothing: -o id is not available with it");
-    struct bulk_options o = {
-        .from = v->from,
-        .format = v->format,
-        .on_conflict = conflict_of(v),
-        .skip = v->skip > 0 ? (uint64_t)v->skip : 0,
-        .over_ms = v->over_ms > 0 ? v->over_ms : 0,
-        .dry_run = v->dry_run,
-        .sql = v->sql,
-    };
     int rc = v->dry_run || v->sql ? cmd_open(c, CMD_NOTHING, err) : cmd_open(c, CMD_SCHEMA, err);
-    return rc < 0 ? rc : bulk_run(c, &o, err);
+    return rc < 0 ? rc : bulk_run(c, v, err);
 }
 
-#define FIELD(name) offsetof(struct add_values, name)
+#define FIELD(name) offsetof(struct bulk_values, name)
 static const struct cmd_option options[] = {
     {"in", 'i', CMD_DURATION, FIELD(in_ms), "D", NULL, 0},
     {"at", 'a', CMD_INSTANT, FIELD(at), "TIME", NULL, 0},
@@ -292,7 +258,7 @@ static const struct cmd_option options[] = {
 
 const struct cmd cmd_add = {
     .name = "add",
-    CMD_OPTIONS(options, add_values),
+    CMD_OPTIONS(options, bulk_values),
     .exclusive = "in at, expires expires-at, sql dry-run",
     .requires = "skip from, format from, over from",
     .max_operands = 2,

@@ -304,7 +304,7 @@ static int run(struct cmd_context *c, const void *values, struct err *err)
     m.done_line = (uint64_t)MAX(m.v->skip, 0);
     m.items = mem_zero(CHUNK_TASKS, sizeof *m.items);
     m.json = json_reader_new();
-    act_init(&m.act, c, NULL, 0);
+    m.act = act_of(c, NULL, NULL);
     progress_init(&m.progress, c->quiet, "tasks");
     interrupt_catch();
     if (m.v->complete && m.file.size)

@@ -156,8 +156,7 @@ static void record(struct cmd_context *c, int from)
 {
     struct err why = {0};
     char text[64];
-    LOCAL_BY(act_done) struct act act = {0};
-    act_init(&act, c, NULL, 0);
+    LOCAL_BY(act_done) struct act act = act_of(c, NULL, NULL);
     snprintf(text, sizeof text, "schema version %d to %d", from, schema_latest);
     act.event.arguments = text;
     if (event_store_add(c->db, &act.event, NULL, 0, &why) < 0)

@@ -177,7 +177,6 @@ static int set(struct cmd_context *c, const struct limit_values *v, const char *
                struct err *err)
 {
     BUF_LOCAL struct buf hours = BUF_INIT;
-    LOCAL_BY(act_done) struct act act = {0};
     struct limit_set change = {.clear = v->clear, .running = v->running, .reason = v->reason};
     int rc = read_rate(v, &change.rate, err);
     if (rc == 0)
@@ -187,9 +186,7 @@ static int set(struct cmd_context *c, const struct limit_values *v, const char *
     if (rc < 0)
         return rc;
     change.hours = hours.data;
-    act_init(&act, c, NULL, 0);
-    act_about(&act, name);
-    act.event.tag = name;
+    LOCAL_BY(act_done) struct act act = act_of(c, name, name);
     rc = limit_store_set(c->db, &act.event, &change, err);
     if (rc == 0)
         return err_set(err, ERR_NOT_FOUND, "there is nothing to clear: %s has no limit", name);

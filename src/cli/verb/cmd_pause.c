@@ -1,34 +1,40 @@
 /*
- * cmd_pause.c - dq pause: no task of a tag, or of all tags that match a glob, is started until it
- * is resumed or the time is up.
+ * cmd_pause.c - dq pause and resume: whether tasks of a tag, or of all tags that match a glob, are
+ * started. And dq quiet and unquiet: whether the dqds of a host claim any.
  */
 #include "cli/judge/fleet.h"
 #include "cli/line/confirm.h"
 #include "cli/line/select.h"
 #include "cli/line/verbs.h"
 #include "cli/many/act.h"
-#include "store/ask/tag_store.h"
-#include "store/fleet/limit_store.h"
+#include "cli/many/change.h"
+#include "store/ask/targets.h"
+#include "store/ask/task_change.h"
 
 #include "base/json.h"
-#include "base/mem.h"
 #include "base/text.h"
 #include "base/when.h"
 
 #include <inttypes.h>
+#include <stdlib.h>
 #include <string.h>
 
-struct pause_values {
-    bool all;
-    int64_t for_ms;
+#define NAMED 5 /* of those that stay paused */
+
+struct pause_values { /* of all four: each has options for some of them */
+    bool all, dry_run, yes;
+    int64_t for_ms, over_ms;
     struct cmd_when until;
     const char *reason;
 };
+#define FIELD(name) offsetof(struct pause_values, name)
+
+/* ---- pause ---- */
 
 /* Accepts a tag that dq add would accept, one that tasks of an application have, or a glob. In
  * other names a blank is a typing error, and the pause would have no effect. *ret_match: so many
  * tags match the glob now; -1: it is a tag. */
-static int check(struct cmd_context *c, const char *tag, int64_t *ret_match, struct err *err)
+static int check_tag(struct cmd_context *c, const char *tag, int64_t *ret_match, struct err *err)
 {
     struct tag_info *tags;
     size_t count;
@@ -61,14 +67,13 @@ static void put_end(struct buf *b, const struct pause_values *v, int64_t until_a
         buf_printf(b, " for %s", when_format_duration(text, v->for_ms));
 }
 
-static int run(struct cmd_context *c, const void *values, struct err *err)
+static int run_pause(struct cmd_context *c, const void *values, struct err *err)
 {
     const struct pause_values *v = values;
     const char *tag = v->all ? "*" : c->operands[0];
     int64_t match, until_at = v->for_ms >= 0 ? TASK_TIME_NONE : INT64_MAX;
     int64_t now_at;
     BUF_LOCAL struct buf end = BUF_INIT, word = BUF_INIT;
-    LOCAL_BY(act_done) struct act act = {0};
     size_t chars;
     if (v->for_ms == 0)
         return err_set(err, ERR_USAGE, "--for must be longer than 0; use dq resume to end a pause");
@@ -76,7 +81,7 @@ static int run(struct cmd_context *c, const void *values, struct err *err)
         return err_set(err, ERR_DATA, "--reason: at most 255 characters of UTF-8");
     if (v->all && c->operand_count)
         return err_set(err, ERR_USAGE, "--all and a tag cannot be combined");
-    int rc = check(c, tag, &match, err);
+    int rc = check_tag(c, tag, &match, err);
     if (rc == 0)
         rc = cmd_resolve(c, &v->until, &until_at, err);
     if (rc == 0 && v->until.text)
@@ -85,8 +90,7 @@ static int run(struct cmd_context *c, const void *values, struct err *err)
         return rc;
     if (v->until.text && until_at <= now_at)
         return err_set(err, ERR_USAGE, "--until: %s is in the past", v->until.text);
-    act_init(&act, c, NULL, 0);
-    act.event.tag = tag;
+    LOCAL_BY(act_done) struct act act = act_of(c, NULL, tag);
     rc = limit_store_pause(c->db, &act.event, match >= 0, until_at, v->for_ms, v->reason, err);
     if (rc < 0)
         return rc;
@@ -102,8 +106,7 @@ static int run(struct cmd_context *c, const void *values, struct err *err)
     return 0;
 }
 
-#define FIELD(name) offsetof(struct pause_values, name)
-static const struct cmd_option options[] = {
+static const struct cmd_option pause_options[] = {
     {"all", 0, CMD_FLAG, FIELD(all), NULL, NULL, 0},
     {"for", 0, CMD_DURATION, FIELD(for_ms), "D", NULL, 0},
     {"until", 0, CMD_INSTANT, FIELD(until), "TIME", NULL, 0},
@@ -112,9 +115,231 @@ static const struct cmd_option options[] = {
 
 const struct cmd cmd_pause = {
     .name = "pause",
-    CMD_OPTIONS(options, pause_values),
+    CMD_OPTIONS(pause_options, pause_values),
     .exclusive = "for until",
     .min_operands = 1,
     .instead = "all",
-    .run = run,
+    .run = run_pause,
+};
+
+/* ---- resume ---- */
+
+/* A tag may have a * in its name, and be a glob that matches others. */
+static bool is_tag(const struct task *t, void *arg)
+{
+    const char *tag = arg;
+    return strcmp(t->tag, tag) == 0;
+}
+
+static int list_due(struct cmd_context *c, const char *tag, bool is_glob, struct targets *ret,
+                    struct err *err)
+{
+    char *glob = is_glob ? mem_strdup(tag) : task_tag_as_glob(tag);
+    struct task_filter f = {.tag_glob = glob};
+
+    f.before[TASK_FILTER_DUE].set = true;
+    int rc = cmd_now(c, &f.before[TASK_FILTER_DUE].at, err);
+    if (rc == 0)
+        rc = targets_list(c->db, &f, TASK_BIT(TASK_PENDING), is_glob ? NULL : is_tag,
+                          (void *)(uintptr_t)tag, ret, err);
+    free(glob);
+    return rc;
+}
+
+static int agree(struct cmd_context *c, const char *tag, size_t count, struct err *err)
+{
+    BUF_LOCAL struct buf name = BUF_INIT;
+
+    text_escape(&name, tag, strlen(tag), 0);
+    return confirm_change(c, "spread", count, name.data, err);
+}
+
+/* Gives these tasks, which are due, new times. */
+static int spread(struct cmd_context *c, struct event_act *act, int64_t over_ms,
+                  const struct targets *due, struct err *err)
+{
+    const struct task_change change = {.event = TASK_RESCHEDULE,
+                                       .expected_at = TASK_TIME_NONE,
+                                       .over_ms = over_ms,
+                                       .moves_expiry = true};
+    struct task_changed done = {0};
+    char text[WHEN_TEXT_SIZE];
+
+    int rc = change_apply(c, due, &change, act, "moved", &done, err);
+    if (rc == ERR_TRANSIENT)
+        err_set(err, rc, "%s; the tag is still paused", err->text);
+    if (rc == 0)
+        cmd_note(c, "%" PRIu64 " due tasks are spread evenly over %s", done.changed,
+                 when_format_duration(text, over_ms));
+    return rc;
+}
+
+static int print_count(size_t count)
+{
+    out_printf("%zu task%s would be spread\n", count, count == 1 ? "" : "s");
+    return 0;
+}
+
+/* 1: the tag was paused, 0: it was not. */
+static int resume(struct cmd_context *c, const struct pause_values *v, const char *tag,
+                  const struct targets *due, struct err *err)
+{
+    int rc = due->count > 1 && !v->yes ? agree(c, tag, due->count, err) : 0;
+
+    if (rc < 0)
+        return rc;
+    LOCAL_BY(act_done) struct act act = act_of(c, NULL, tag);
+    if (v->over_ms > 0)
+        rc = spread(c, &act.event, v->over_ms, due, err);
+    if (rc == 0)
+        rc = limit_store_resume(c->db, &act.event, err);
+    return rc;
+}
+
+/* What else pauses the tag, or tags that match, if it is a glob. */
+static void note_others(struct cmd_context *c, const char *tag, const struct limit_paused *rows,
+                        size_t count)
+{
+    size_t named = 0;
+
+    for (size_t i = 0; i < count; i++) {
+        const struct limit_paused *p = &rows[i];
+        BUF_LOCAL struct buf word = BUF_INIT;
+        if (!p->info.tag || !strcmp(p->info.tag, tag) ||
+            !((p->glob && task_tag_glob(p->info.tag, tag)) || task_tag_glob(tag, p->info.tag)))
+            continue;
+        text_shell_word(&word, p->info.tag);
+        if (named++ < NAMED)
+            cmd_note(c, "%s is still paused: dq resume %s", p->info.tag, word.data);
+    }
+    if (named > NAMED)
+        cmd_note(c, "%zu more are still paused: see dq tags", named - NAMED);
+}
+
+static int run_resume(struct cmd_context *c, const void *values, struct err *err)
+{
+    const struct pause_values *v = values;
+    const char *tag = v->all ? "*" : c->operands[0];
+    LOCAL_BY(targets_done) struct targets due = {0};
+    struct limit_paused *rows = NULL;
+    size_t count = 0;
+    bool glob = false;
+
+    if (v->all && c->operand_count)
+        return err_set(err, ERR_USAGE, "--all and a tag cannot be combined");
+    int rc = task_check_wanted(tag, err);
+    if (rc == 0)
+        rc = limit_store_paused(c->db, NULL, &rows, &count, err);
+    for (size_t i = 0; i < count; i++)
+        glob |= rows[i].glob && !strcmp(rows[i].info.tag, tag);
+    if (rc == 0 && v->over_ms > 0)
+        rc = list_due(c, tag, glob, &due, err);
+    if (rc == 0)
+        rc = v->dry_run ? print_count(due.count) : resume(c, v, tag, &due, err);
+    if (rc == 1 && !v->dry_run) {
+        cmd_wake_rules(c);
+        cmd_note(c, "%s is resumed", tag);
+    }
+    if (rc >= 0 && !v->dry_run) {
+        note_others(c, tag, rows, count);
+        rc = rc ? 0 : err_set(err, ERR_NOT_FOUND, "tag \"%s\" is not paused", tag);
+    }
+    limit_store_paused_free(rows, count);
+    return rc;
+}
+
+static const struct cmd_option resume_options[] = {
+    {"all", 0, CMD_FLAG, FIELD(all), NULL, NULL, 0},
+    {"over", 0, CMD_DURATION, FIELD(over_ms), "D", NULL, 0},
+    {"dry-run", 0, CMD_FLAG, FIELD(dry_run), NULL, NULL, 0},
+    {"yes", 'y', CMD_FLAG, FIELD(yes), NULL, NULL, 0},
+};
+
+const struct cmd cmd_resume = {
+    .name = "resume",
+    CMD_OPTIONS(resume_options, pause_values),
+    .requires = "dry-run over",
+    .min_operands = 1,
+    .instead = "all",
+    .run = run_resume,
+};
+
+/* ---- quiet, unquiet ---- */
+
+/* "HOST" or "HOST:PID" of a dqd that is alive, or was within a day. *ret_running: its handlers. */
+static int check_dqds(struct cmd_context *c, const char *name, uint64_t *ret_running,
+                      struct err *err)
+{
+    struct poller_info *p;
+    size_t count;
+    bool known = false;
+    int rc = poller_store_list(c->db, &p, &count, err);
+    if (rc < 0)
+        return rc;
+    *ret_running = 0;
+    for (size_t i = 0; i < count; i++) {
+        MEM_LOCAL char *one = mem_printf("%s:%" PRIu32, p[i].host, p[i].pid);
+        bool same = strcmp(name, p[i].host) == 0 || strcmp(name, one) == 0;
+        known |= same;
+        *ret_running += same && p[i].alive ? (uint64_t)p[i].running : 0;
+    }
+    poller_store_free(p, count);
+    return known
+               ? 0
+               : err_set(err, ERR_NOT_FOUND, "no dqd of %s is known; dq pollers lists them", name);
+}
+
+static int run_quiet(struct cmd_context *c, const void *values, struct err *err)
+{
+    const struct pause_values *v = values;
+    const char *name = c->operands[0];
+    uint64_t running;
+    MEM_LOCAL char *row = mem_printf(LIMIT_STORE_DQD "%s", name);
+    if (v->for_ms == 0)
+        return err_set(err, ERR_USAGE, "--for must be longer than 0; dq unquiet ends it");
+    int rc = check_dqds(c, name, &running, err);
+    if (rc < 0)
+        return rc;
+    LOCAL_BY(act_done) struct act act = act_of(c, NULL, row);
+    rc = limit_store_pause(c->db, &act.event, false, v->for_ms >= 0 ? TASK_TIME_NONE : INT64_MAX,
+                           v->for_ms, NULL, err);
+    if (rc < 0)
+        return rc;
+    cmd_note(c,
+             "%s is quiet from its next heartbeat on; %" PRIu64
+             " handler%s continue%s. To end it: dq unquiet %s",
+             name, running, running == 1 ? "" : "s", running == 1 ? "s" : "", name);
+    return 0;
+}
+
+static const struct cmd_option quiet_options[] = {
+    {"for", 0, CMD_DURATION, FIELD(for_ms), "D", NULL, 0},
+};
+
+const struct cmd cmd_quiet = {
+    .name = "quiet",
+    CMD_OPTIONS(quiet_options, pause_values),
+    .min_operands = 1,
+    .run = run_quiet,
+};
+
+static int run_unquiet(struct cmd_context *c, const void *values __attribute__((unused)),
+                       struct err *err)
+{
+    const char *name = c->operands[0];
+    MEM_LOCAL char *row = mem_printf(LIMIT_STORE_DQD "%s", name);
+
+    LOCAL_BY(act_done) struct act act = act_of(c, NULL, row);
+    int rc = limit_store_resume(c->db, &act.event, err);
+    if (rc == 0)
+        return err_set(err, ERR_NOT_FOUND, "%s is not quiet", name);
+    if (rc > 0)
+        cmd_note(c, "%s claims tasks again from its next heartbeat on", name);
+    return rc < 0 ? rc : 0;
+}
+
+const struct cmd cmd_unquiet = {
+    .name = "unquiet",
+    .min_operands = 1,
+    .run = run_unquiet,
 };

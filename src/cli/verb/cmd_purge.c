@@ -68,7 +68,7 @@ static int run(struct cmd_context *c, const void *values, struct err *err)
     if (statuses & TASK_LIVE)
         return err_set(err, ERR_USAGE,
                        "--status: only done, failed or cancelled tasks can be purged");
-    act_init(&p.act, c, NULL, 0);
+    p.act = act_of(c, NULL, NULL);
     for (int s = 0; rc == 0 && !interrupt_asked() && s < TASK_STATUS_COUNT; s++) {
         if (statuses & TASK_BIT(s))
             rc = purge_status(c, v, s, &p, err);

@@ -130,17 +130,8 @@ static void changes_done(struct changes *all)
 static int make(struct cmd_context *c, const struct file *f, const char *all_of,
                 struct changes *all, struct err *err)
 {
-    struct act act;
     size_t bad;
-    int tries = 0, rc;
-    act_init(&act, c, NULL, 0);
-    act_about(&act, c->operands[0]);
-    do {
-        for (size_t i = 0; i < all->count; i++)
-            all->items[i].existed = false;
-        rc = schedule_store_change(c->db, all->items, all->count, all_of, &act.event, &bad, err);
-    } while (cmd_again(rc, &tries));
-    act_done(&act);
+    int rc = act_schedules(c, c->operands[0], NULL, all->items, all->count, all_of, &bad, err);
     if (rc == ERR_DATA && bad < f->count)
         err_prefix(err, "%s:%" PRIu64, f->name, f->lines[bad]);
     return rc;

@@ -217,17 +217,10 @@ static int read_crontab(struct import *im, const char *path, struct err *err)
 static int store(struct import *im, struct err *err)
 {
     struct schedule_change *changes = mem_zero(im->count + 1, sizeof *changes);
-    struct act act;
     size_t bad;
-    int tries = 0, rc;
     for (size_t i = 0; i < im->count; i++)
         changes[i].set = &im->rows[i];
-    act_init(&act, im->c, NULL, 0);
-    act_about(&act, im->c->operands[0]);
-    do
-        rc = schedule_store_change(im->c->db, changes, im->count, NULL, &act.event, &bad, err);
-    while (cmd_again(rc, &tries));
-    act_done(&act);
+    int rc = act_schedules(im->c, im->c->operands[0], NULL, changes, im->count, NULL, &bad, err);
     schedule_store_change_done(changes, im->count);
     free(changes);
     return rc;

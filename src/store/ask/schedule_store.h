@@ -72,7 +72,7 @@ struct schedule_slot {
 };
 /* clang-format off */
 /* Columns, as TASK_COLUMNS in base/task.h: of s, the slot, and t, its task. get is in
- * src/cli/verb/cmd_schedule_show.c. */
+ * src/cli/verb/cmd_schedule.c. */
 #define SCHEDULE_SLOTS_COLUMNS(X)                                                                          \
     X("s.slot", "slot", TIME, at, 0, 0, NULL, "")                                                         \
     X("s.decision", "decision", INT, decision, 0, 0, get_decision, "")                                    \
