@@ -190,12 +190,11 @@ static void blame_network(const struct judge_facts *f, struct judge_row *row, co
     blame(row, "round trip", about, "%.2f ms", value(f, FIGURE_ROUND_TRIP));
 }
 
-static void limit_process(const struct judge_facts *f, const struct capacity *k,
-                          struct judge_row *row)
+static void limit_process(const struct judge_facts *f, struct judge_row *row)
 {
     int slots = f->conf->dqd.slots;
 
-    if (k->process >= value(f, FIGURE_SPAWN_PARALLEL) * 0.6)
+    if (estimate(f).process >= value(f, FIGURE_SPAWN_PARALLEL) * 0.6)
         blame(
             row, "cores",
             "most of the time goes into starting processes: use batch handlers, more cores or more hosts",
@@ -212,10 +211,9 @@ static void limit_process(const struct judge_facts *f, const struct capacity *k,
             "%d", f->cores);
 }
 
-static void limit_slots(const struct judge_facts *f, const struct capacity *k,
-                        struct judge_row *row)
+static void limit_slots(const struct judge_facts *f, struct judge_row *row)
 {
-    if (k->process_1s < f->conf->dqd.slots)
+    if (estimate(f).process_1s < f->conf->dqd.slots)
         blame(row, "cores", "more slots than this host can start processes in a second", "%d",
               f->cores);
     else
@@ -223,11 +221,6 @@ static void limit_slots(const struct judge_facts *f, const struct capacity *k,
               "if handlers mostly wait, raise it, and max_running of the tag (default " TEXT_OF(
                   HANDLERS_MAX_RUNNING) ")",
               "%d", f->conf->dqd.slots);
-}
-
-static bool pool_too_small(const struct scratch_server *s)
-{
-    return s->table_size > 0 && s->buffer_pool > 0 && s->table_size > s->buffer_pool;
 }
 
 /* What a commit takes beyond the round trip. */
@@ -254,8 +247,7 @@ static void blame_flush(const struct judge_facts *f, struct judge_row *row)
 }
 
 /* A claim is two round trips and a commit for a batch. */
-static void limit_batch(const struct judge_facts *f,
-                        const struct capacity *k __attribute__((unused)), struct judge_row *row)
+static void limit_batch(const struct judge_facts *f, struct judge_row *row)
 {
     double claim_ms =
         value(f, FIGURE_CLAIM) > 0 ? STATEMENT_CLAIM_ROWS * 1000 / value(f, FIGURE_CLAIM) : 0;
@@ -278,8 +270,7 @@ static void limit_batch(const struct judge_facts *f,
             "%.3f ms a task", store > 0 ? 1000 / store : 0);
 }
 
-static void limit_add(const struct judge_facts *f, const struct capacity *k __attribute__((unused)),
-                      struct judge_row *row)
+static void limit_add(const struct judge_facts *f, struct judge_row *row)
 {
     if (flush_ms(f) < value(f, FIGURE_ROUND_TRIP))
         blame_network(
@@ -289,9 +280,7 @@ static void limit_add(const struct judge_facts *f, const struct capacity *k __at
         blame_flush(f, row);
 }
 
-static void limit_add_command(const struct judge_facts *f,
-                              const struct capacity *k __attribute__((unused)),
-                              struct judge_row *row)
+static void limit_add_command(const struct judge_facts *f, struct judge_row *row)
 {
     const struct conf_mysql *m = &f->conf->mysql;
     double connect = value(f, FIGURE_CONNECT);
@@ -310,8 +299,7 @@ static void limit_add_command(const struct judge_facts *f,
 }
 
 /* Between the starts of tasks that become due one by one, dqd claims, settles, and peeks. */
-static void limit_lateness(const struct judge_facts *f,
-                           const struct capacity *k __attribute__((unused)), struct judge_row *row)
+static void limit_lateness(const struct judge_facts *f, struct judge_row *row)
 {
     char text[WHEN_TEXT_SIZE];
     double late_ms = value(f, FIGURE_LATENESS);
@@ -330,8 +318,7 @@ static void limit_lateness(const struct judge_facts *f,
         blame_flush(f, row);
 }
 
-static void limit_memory(const struct judge_facts *f,
-                         const struct capacity *k __attribute__((unused)), struct judge_row *row)
+static void limit_memory(const struct judge_facts *f, struct judge_row *row)
 {
     const struct scratch_server *s = &f->server;
     char size[32] = "not known";
@@ -341,7 +328,7 @@ static void limit_memory(const struct judge_facts *f,
         size_text(row->now, sizeof row->now, s->buffer_pool);
     if (s->table_size >= 0)
         size_text(size, sizeof size, s->table_size);
-    row->warn = pool_too_small(s);
+    row->warn = s->table_size > 0 && s->buffer_pool > 0 && s->table_size > s->buffer_pool;
     if (row->warn)
         SAY(row->about,
             "the tasks in %s take %s: raise it above that, or keep finished tasks for less time ([retention])",
@@ -354,9 +341,7 @@ static void limit_memory(const struct judge_facts *f,
             f->conf->mysql.database);
 }
 
-static void limit_connections(const struct judge_facts *f,
-                              const struct capacity *k __attribute__((unused)),
-                              struct judge_row *row)
+static void limit_connections(const struct judge_facts *f, struct judge_row *row)
 {
     const struct scratch_server *s = &f->server;
 
@@ -369,7 +354,7 @@ static void limit_connections(const struct judge_facts *f,
 
 static const struct {
     const char *name;
-    void (*limit)(const struct judge_facts *f, const struct capacity *k, struct judge_row *row);
+    void (*limit)(const struct judge_facts *f, struct judge_row *row);
 } bottlenecks[] = {
     {"process", limit_process},   {"process-1s", limit_slots},  {"batch", limit_batch},
     {"server", limit_memory},     {"add", limit_add},           {"add-command", limit_add_command},
@@ -384,6 +369,6 @@ struct judge_rows judge(const struct judge_facts *f)
     add_measures(f, &rows);
     add_capacities(f, &k, &rows);
     for (size_t i = 0; i < sizeof bottlenecks / sizeof bottlenecks[0]; i++)
-        bottlenecks[i].limit(f, &k, rows_add(&rows, "bottleneck", bottlenecks[i].name));
+        bottlenecks[i].limit(f, rows_add(&rows, "bottleneck", bottlenecks[i].name));
     return rows;
 }
