@@ -3,6 +3,8 @@
  */
 #include "cli/show/task_columns.h"
 
+#include "store/ask/tag_store.h"
+
 #define TASK ((const struct task *)row)
 
 enum cell_colour task_status_colour(int status)
@@ -58,3 +60,41 @@ OUT_GETTER(took)
 enum { TASK_COLUMNS(COLUMN_NUMBER) NUMBERS };
 const struct column task_columns[] = {TASK_COLUMNS(COLUMN_ROW)};
 const size_t task_column_count = NUMBER_AGAIN_BODY, task_column_total = NUMBERS;
+
+/* ---- the counts of a tag ---- */
+
+#define TAG ((const struct tag_info *)row)
+#define GETTER(name)                                                                               \
+    void tag_get_##name(const void *row, const void *arg __attribute__((unused)), struct cell *ret)
+
+#define COUNT(name, status)                                                                        \
+    GETTER(name)                                                                                   \
+    {                                                                                              \
+        cell_set_number(ret, TAG->count[status]);                                                  \
+        ret->sampled = TAG->sampled[status];                                                       \
+        ret->colour = TAG->count[status] ? task_status_colour(status) : CELL_DIM;                  \
+    }
+COUNT(pending, TASK_PENDING)
+COUNT(running, TASK_RUNNING)
+COUNT(done, TASK_DONE)
+COUNT(failed, TASK_FAILED)
+COUNT(cancelled, TASK_CANCELLED)
+
+GETTER(late)
+{
+    cell_set_since(ret, TAG->late_from_at);
+    ret->sampled = TAG->late_sampled;
+}
+
+GETTER(sampled)
+{
+    cell_set_bool(ret, TAG->due_sampled || TAG->late_sampled);
+    for (int s = 0; s < TASK_STATUS_COUNT; s++)
+        ret->number |= TAG->sampled[s];
+}
+
+GETTER(due)
+{
+    cell_set_number(ret, TAG->due);
+    ret->sampled = TAG->due_sampled;
+}

@@ -1,5 +1,6 @@
 /*
- * task_columns.h - the columns of a task: of `dq list`, `dq show`, and of their JSON.
+ * task_columns.h - the columns of a task: of `dq list`, `dq show`, and of their JSON; and those of
+ * the counts of a tag: of `dq tags` and `dq stats`.
  */
 #ifndef DQ_CLI_SHOW_TASK_COLUMNS_H
 #define DQ_CLI_SHOW_TASK_COLUMNS_H
@@ -18,5 +19,18 @@ extern const struct column task_columns[];
 extern const size_t task_column_count, task_column_total;
 
 enum cell_colour task_status_colour(int status);
+
+/* Rows begin with a struct tag_info. */
+void tag_get_pending(const void *row, const void *arg, struct cell *ret);
+void tag_get_running(const void *row, const void *arg, struct cell *ret);
+void tag_get_done(const void *row, const void *arg, struct cell *ret);
+void tag_get_failed(const void *row, const void *arg, struct cell *ret);
+void tag_get_cancelled(const void *row, const void *arg, struct cell *ret);
+void tag_get_due(const void *row, const void *arg, struct cell *ret);
+void tag_get_late(const void *row, const void *arg, struct cell *ret);
+void tag_get_sampled(const void *row, const void *arg, struct cell *ret);
+
+/* A row of TAG_INFO_COUNTS or TAG_INFO_COLUMNS. */
+#define TAG_COLUMN(sql, ...) COLUMN(tag_info, NULL, __VA_ARGS__),
 
 #endif

@@ -15,7 +15,7 @@
 #include "cli/line/live.h"
 #include "cli/show/progress.h"
 #include "cli/show/spark.h"
-#include "cli/show/tag_columns.h"
+#include "cli/show/task_columns.h"
 
 #include "base/mem.h"
 #include "base/when.h"

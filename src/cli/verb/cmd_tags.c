@@ -6,7 +6,7 @@
 #include "cli/line/verbs.h"
 #include "cli/line/live.h"
 #include "cli/show/progress.h"
-#include "cli/show/tag_columns.h"
+#include "cli/show/task_columns.h"
 #include "store/ask/tag_store.h"
 
 #include "base/mem.h"

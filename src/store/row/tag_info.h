@@ -26,7 +26,7 @@ struct tag_info {
 
 /* clang-format off */
 /* Its columns, as TASK_COLUMNS in base/task.h: the counts, and all. X(in dq_limit, name, type, field,
- * cut at, flags, get, help). get is in src/cli/show/tag_columns.c and src/cli/verb/cmd_tags.c. */
+ * cut at, flags, get, help). get is in src/cli/show/task_columns.c and src/cli/verb/cmd_tags.c. */
 #define TAG_INFO_COUNTS(X) \
     X(NULL, "pending", U64, count, 0, 0, tag_get_pending, "tasks that wait for their time, a retry or a dqd") \
     X(NULL, "running", U64, count, 0, 0, tag_get_running, "tasks that run") \
