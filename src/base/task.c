@@ -332,7 +332,7 @@ static bool matches(const char *pattern, const char *tag)
 
 bool task_tag_glob(const char *globs, const char *tag)
 {
-    while (!matches(globs, tag)) {
+    while (globs && !matches(globs, tag)) {
         globs += strcspn(globs, "\n");
         if (*globs++ == '\0')
             return false;

@@ -123,19 +123,13 @@ static const struct fleet_table *table_of(const struct fleet *f, const struct po
     return NULL;
 }
 
-/* By --tag. */
-static bool is_selected(const struct poller_info *dqd, const char *tag)
-{
-    return !dqd->tags || task_tag_glob(dqd->tags, tag);
-}
-
 enum fleet_serves fleet_dqd_serves(const struct fleet *f, const struct poller_info *dqd,
                                    const char *tag, const struct handler_row **ret_row)
 {
     const struct fleet_table *t = table_of(f, dqd);
     if (ret_row)
         *ret_row = NULL;
-    if (!dqd->alive || dqd->handlers == 0 || !is_selected(dqd, tag))
+    if (!dqd->alive || dqd->handlers == 0 || !task_tag_glob(dqd->tags, tag))
         return FLEET_SERVES_NOT;
     if (!t)
         return FLEET_SERVES_UNKNOWN;
@@ -163,11 +157,14 @@ enum fleet_serves fleet_serves(const struct fleet *f, const char *tag,
     return best;
 }
 
-int fleet_set_wait(const struct fleet *f, bool timed, struct task_new *t, struct err *err)
+int fleet_set_wait(struct db *db, struct fleet *f, bool timed, struct task_new *t, struct err *err)
 {
     struct retry_policy p = retry_default;
     const struct handler_row *row;
 
+    if (!f->asked && db && fleet_load(db, f, err) < 0)
+        fleet_done(f);
+    f->asked = true;
     fleet_serves(f, t->tag, &row);
     if (row && row->retry) {
         char *at = row->retry;
@@ -321,8 +318,8 @@ enum limit_why fleet_put_limit(struct buf *b, const struct fleet *f, const struc
                                int64_t now_at)
 {
     struct limit l = fleet_limit_of(f, t->tag, t->paused_until_at, t->pause_reason);
-    struct limit_answer a = limit_ask(
-        &l, l.running ? fleet_running(f, t->tag, t->count[TASK_RUNNING]) : 0, now_at, 0);
+    struct limit_answer a =
+        limit_ask(&l, l.running ? fleet_running(f, t->tag, t->count[TASK_RUNNING]) : 0, now_at, 0);
     limit_put(b, &l, &a, now_at);
     return a.why;
 }

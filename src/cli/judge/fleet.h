@@ -25,6 +25,7 @@ struct fleet {
     struct limit_row *limits; /* those that say something, or did */
     size_t limit_count;
     /* read only by fleet.c */
+    bool asked; /* fleet_set_wait has loaded it, or tried to */
     struct handler_row *rows;
     size_t row_count;
     struct fleet_table *tables;
@@ -67,8 +68,9 @@ const struct handler_rest *fleet_rests(const struct fleet *f, const char *tag);
 extern const char *const fleet_reasons[];
 /* A new task that its producer has tried t->attempt times: unless it has a time of its own, it is
  * due after the next wait of the handler's retry list, as a live dqd that serves the tag has it,
- * else of the default list. ERR_DATA if no attempt is left. f may be empty. */
-int fleet_set_wait(const struct fleet *f, bool timed, struct task_new *t, struct err *err)
+ * else of the default list. ERR_DATA if no attempt is left. *f is loaded by the first call, if
+ * there is a connection, and stays empty if that fails. */
+int fleet_set_wait(struct db *db, struct fleet *f, bool timed, struct task_new *t, struct err *err)
     __attribute__((warn_unused_result));
 /* The dqd that was heard last; NULL: there is none. */
 const struct poller_info *fleet_last(const struct fleet *f);

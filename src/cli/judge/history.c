@@ -138,7 +138,7 @@ static bool is_new(const struct history_ask *ask, uint64_t key, uint64_t count, 
 /* An act on several tags may have been on these, too. */
 static bool has_tag(const struct history_ask *ask, const char *tag)
 {
-    return !ask->tag_glob || !tag || task_tag_glob(ask->tag_glob, tag);
+    return !tag || task_tag_glob(ask->tag_glob, tag);
 }
 
 /* ---- events ---- */
@@ -167,7 +167,7 @@ static void take_event(struct reading *w, struct event_row *row)
 {
     uint64_t key = text_hash(TEXT_HASH_INIT, row->token, sizeof row->token);
     bool wanted = has_tag(w->ask, row->tag) &&
-                  (!w->ask->who_glob || task_tag_glob(w->ask->who_glob, row->who)) &&
+                  task_tag_glob(w->ask->who_glob, row->who) &&
                   is_new(w->ask, key, row->count, row->at);
     struct event_row *l = wanted && row->by_procedure ? same_calls(w, row) : NULL;
 

@@ -89,7 +89,7 @@ struct cmd {
     unsigned formats; /* mask of OUT_BIT: what -o may ask for; 0: OUT_ANY */
     /* for --columns, and for that with -v; NULL: those of a task */
     const struct out_table *columns, *verbose_columns;
-    int (*run)(struct cmd_context *c, const void *values, struct err *err);
+    int (*run)(struct cmd_context *c, struct err *err);
     const void *request; /* of verbs that share one run: what tells them apart */
 };
 

@@ -49,7 +49,7 @@ int live_run(struct cmd_context *c, struct err *err)
     BUF_LOCAL struct buf rows = BUF_INIT;
     const int64_t *every_ms = cmd_value(c, "watch");
     if (!every_ms || *every_ms < 0)
-        return c->cmd->run(c, c->values, err);
+        return c->cmd->run(c, err);
     if (c->style.format != OUT_TABLE)
         return err_set(err, ERR_USAGE,
                        "--watch shows a table on a terminal; programs read dq events -f -o ndjson");
@@ -63,7 +63,7 @@ int live_run(struct cmd_context *c, struct err *err)
         c->now_at = TASK_TIME_NONE;
         c->notes = &fresh;
         out_capture(&fresh);
-        rc = c->cmd->run(c, c->values, err);
+        rc = c->cmd->run(c, err);
         out_capture(NULL);
         c->notes = NULL;
         bool away = rc < 0 && err_may_pass(rc);

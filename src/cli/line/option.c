@@ -389,8 +389,8 @@ static int check_operands(const struct cmd_context *c, struct err *err)
         return err_set(err, ERR_USAGE, "missing argument: %s%s %.*s", dq, cmd->name, len, usage);
     int most = MAX(cmd->min_operands, cmd->max_operands);
     if (cmd->max_operands >= 0 && c->operand_count > most)
-        return err_set(err, ERR_USAGE, "unexpected argument \"%s\": %s%s %.*s",
-                       c->operands[most], dq, cmd->name, len, usage);
+        return err_set(err, ERR_USAGE, "unexpected argument \"%s\": %s%s %.*s", c->operands[most],
+                       dq, cmd->name, len, usage);
     return 0;
 }
 

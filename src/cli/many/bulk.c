@@ -71,8 +71,7 @@ struct bulk {
     bool for_people;    /* note tags that no dqd serves */
     struct survey tags; /* of the lines, at most TAGS_MOST */
     struct fleet fleet; /* loaded when a line needs it */
-    bool fleet_known;
-    struct act act; /* of replacements */
+    struct act act;     /* of replacements */
 };
 
 /* By the name's end, else by the first line. */
@@ -205,15 +204,6 @@ static void print_chunk(const struct bulk *b, const struct chunk *k)
     out_take(&sql);
 }
 
-/* The sender does not use the database now. */
-static int set_wait(struct bulk *b, bool timed, struct task_new *t, struct err *err)
-{
-    if (!b->fleet_known && b->c->db && fleet_load(b->c->db, &b->fleet, err) < 0)
-        fleet_done(&b->fleet);
-    b->fleet_known = true;
-    return fleet_set_wait(&b->fleet, timed, t, err);
-}
-
 /* The place of a task within --over. */
 static void spread(struct bulk *b, struct task_new *t)
 {
@@ -242,7 +232,9 @@ static int flush_chunk(struct bulk *b, struct err *err)
         k->tasks[i].key = item->has_key ? k->arena.data + item->key : NULL;
         k->tasks[i].body = k->arena.data + item->body;
         k->tasks[i].act = b->act.actor ? &b->act.event : NULL;
-        if (item->task.attempt && (rc = set_wait(b, item->timed, &k->tasks[i], err)) < 0)
+        if (item->task.attempt) /* the sender does not use the database now */
+            rc = fleet_set_wait(b->c->db, &b->fleet, item->timed, &k->tasks[i], err);
+        if (rc < 0)
             break;
         spread(b, &k->tasks[i]);
         if ((rc = bulk_line_check_expiry(b->c, &k->tasks[i], err)) < 0)

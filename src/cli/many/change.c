@@ -323,9 +323,9 @@ static int run(struct change *ch, struct err *err)
     return rc;
 }
 
-int change_run(struct cmd_context *c, const void *values, struct err *err)
+int change_run(struct cmd_context *c, struct err *err)
 {
-    const struct change_values *v = values;
+    const struct change_values *v = c->values;
     const struct change_request *r = c->cmd->request;
     struct change ch = {.c = c,
                         .values = v,

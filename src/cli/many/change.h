@@ -46,8 +46,7 @@ struct change_request {
  * its own, and the exit status is then 1; the others are changed. If a filter matches more than one
  * task, asks for confirmation, or requires -y if there is no terminal. An interrupt ends the work
  * after the step at hand. */
-int change_run(struct cmd_context *c, const void *values, struct err *err)
-    __attribute__((warn_unused_result));
+int change_run(struct cmd_context *c, struct err *err) __attribute__((warn_unused_result));
 
 /* Makes a change of these tasks (NULL: deletes them) in steps, with a bar of progress, and names
  * those that cannot be changed. past: "cancelled". An interrupt ends it after the step at hand:

@@ -64,23 +64,6 @@ static void say_when(struct cmd_context *c, const struct task_new *new, const st
     cmd_note(c, "due %s", due.data);
 }
 
-/* For a client of another program: nothing is read but the body, and nothing is connected to. */
-static void print_sql(const struct task_new *t, enum key_conflict on_conflict)
-{
-    struct buf b = BUF_INIT;
-    routines_put_call(&b, t, on_conflict);
-    out_take(&b);
-}
-
-static int set_wait(struct cmd_context *c, bool timed, struct task_new *t, struct err *err)
-{
-    LOCAL_BY(fleet_done) struct fleet fleet = {0};
-
-    if (c->db && fleet_load(c->db, &fleet, err) < 0)
-        fleet_done(&fleet);
-    return fleet_set_wait(&fleet, timed, t, err);
-}
-
 /* Checks the task, and reads its body into *body. A pipe may have got its data only after the
  * connection was made: standard input is checked again then. */
 static int make_task(struct cmd_context *c, const struct bulk_values *v, struct buf *body,
@@ -94,6 +77,7 @@ static int make_task(struct cmd_context *c, const struct bulk_values *v, struct 
                              .level = v->level > 0 ? (enum task_level)v->level : TASK_NORMAL,
                              .attempt = v->attempted > 0 ? (uint32_t)v->attempted : 0,
                              .expires_ms = v->expires_ms > 0 ? v->expires_ms : 0};
+    LOCAL_BY(fleet_done) struct fleet fleet = {0};
     int rc = task_check_tag(ret->tag, strlen(ret->tag), err);
     if (rc == 0 && ret->key)
         rc = task_check_key(ret->key, strlen(ret->key), err);
@@ -110,7 +94,7 @@ static int make_task(struct cmd_context *c, const struct bulk_values *v, struct 
     if (rc == 0 && c->operand_count <= 1) /* it may have come meanwhile */
         rc = body_check_input(err);
     if (rc == 0 && ret->attempt)
-        rc = set_wait(c, v->in_ms >= 0 || v->at.text, ret, err);
+        rc = fleet_set_wait(c->db, &fleet, v->in_ms >= 0 || v->at.text, ret, err);
     if (rc == 0)
         rc = bulk_line_check_expiry(c, ret, err);
     ret->body = body->data ? body->data : "";
@@ -174,8 +158,10 @@ static int add_one(struct cmd_context *c, const struct bulk_values *v, struct er
 
     if (rc < 0)
         return rc;
-    if (v->sql) {
-        print_sql(&t, on_conflict);
+    if (v->sql) { /* for a client of another program: nothing was connected to */
+        struct buf b = BUF_INIT;
+        routines_put_call(&b, &t, on_conflict);
+        out_take(&b);
         return 0;
     }
     if (v->dry_run)
@@ -201,9 +187,9 @@ static int add_one(struct cmd_context *c, const struct bulk_values *v, struct er
     return report(c, &t, &added, err);
 }
 
-static int run(struct cmd_context *c, const void *values, struct err *err)
+static int run(struct cmd_context *c, struct err *err)
 {
-    const struct bulk_values *v = values;
+    const struct bulk_values *v = c->values;
     bool one_only = v->in_ms >= 0 || v->at.text || v->key || v->max_attempts >= 0 ||
                     v->attempted >= 0 || v->level >= 0 || v->expires_ms >= 0 ||
                     v->expires_at.text || c->operand_count > 0;

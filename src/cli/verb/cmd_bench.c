@@ -233,9 +233,9 @@ static int check(const struct bench_values *v, struct err *err)
     return 0;
 }
 
-static int run(struct cmd_context *c, const void *values, struct err *err)
+static int run(struct cmd_context *c, struct err *err)
 {
-    const struct bench_values *v = values;
+    const struct bench_values *v = c->values;
     int rc = check(v, err);
 
     if (rc == 0)

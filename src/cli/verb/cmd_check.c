@@ -447,9 +447,9 @@ static int look(struct cmd_context *c, const struct check_values *v, struct find
     return rc;
 }
 
-static int run(struct cmd_context *c, const void *values, struct err *err)
+static int run(struct cmd_context *c, struct err *err)
 {
-    struct check_values v = *(const struct check_values *)values;
+    struct check_values v = *(const struct check_values *)c->values;
     struct finding f = {STATUS_OK, BUF_INIT};
 
     if (parse_rate("--max-failed", v.max_failed, &v.failed, err) < 0 ||

@@ -298,9 +298,9 @@ static int print_words(struct cmd_context *c, struct err *err)
     return rc;
 }
 
-static int run(struct cmd_context *c, const void *values, struct err *err)
+static int run(struct cmd_context *c, struct err *err)
 {
-    const struct completion_values *v = values;
+    const struct completion_values *v = c->values;
 
     if (v->line)
         return print_words(c, err);

@@ -73,9 +73,9 @@ static const struct column columns[] = {
     OUT_FIELD(row, "text", TEXT, finding.text.data, 0),
 };
 
-static int run(struct cmd_context *c, const void *values, struct err *err)
+static int run(struct cmd_context *c, struct err *err)
 {
-    const struct doctor_values *v = values;
+    const struct doctor_values *v = c->values;
     struct doctor d = {.c = c, .old_ms = v->old_ms >= 0 ? v->old_ms : WHEN_MINUTE};
     static const int statuses[] = {[DOCTOR_WARN] = 1, [DOCTOR_BAD] = 2};
     struct out *out;

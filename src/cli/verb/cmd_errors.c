@@ -155,9 +155,9 @@ static void say_sampled(struct cmd_context *c, const struct found *found, int64_
                      since.data, FAILURES_OLDEST);
 }
 
-static int run(struct cmd_context *c, const void *values, struct err *err)
+static int run(struct cmd_context *c, struct err *err)
 {
-    const struct errors_values *v = values;
+    const struct errors_values *v = c->values;
     struct found found = {.values = v};
     struct failure_filter filter = {.tag_glob = v->tag};
     int64_t left_at = TASK_TIME_NONE;
@@ -180,15 +180,12 @@ static int run(struct cmd_context *c, const void *values, struct err *err)
     if (rc == 0)
         rc = out_all(&c->style, table, &found, found.failures.items, sizeof *found.failures.items,
                      found.failures.count, err);
-    if (rc < 0)
-        goto done;
-    if (c->style.format == OUT_TABLE)
+    if (rc == 0 && c->style.format == OUT_TABLE)
         put_retries(&found);
-    if (rc == 0 && !found.sampled && found.failures.count == 0)
-        select_note_none(c, "nothing failed in that time", v->tag);
-    if (found.sampled)
+    if (rc == 0 && found.sampled)
         say_sampled(c, &found, left_at);
-done:
+    else if (rc == 0 && found.failures.count == 0)
+        select_note_none(c, "nothing failed in that time", v->tag);
     failures_done(&found.failures);
     return rc;
 }

@@ -227,9 +227,9 @@ static int print_one(struct cmd_context *c, const struct events_values *v, struc
     return rc;
 }
 
-static int run(struct cmd_context *c, const void *values, struct err *err)
+static int run(struct cmd_context *c, struct err *err)
 {
-    const struct events_values *v = values;
+    const struct events_values *v = c->values;
     if (check_events(v->event, err) < 0 || cmd_open(c, CMD_SCHEMA, err) < 0)
         return err->code;
     if (c->operand_count || v->key)

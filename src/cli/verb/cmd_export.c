@@ -178,9 +178,9 @@ static void write_end(const struct export *x)
     out_take(&b);
 }
 
-static int run(struct cmd_context *c, const void *values, struct err *err)
+static int run(struct cmd_context *c, struct err *err)
 {
-    const struct export_values *v = values;
+    const struct export_values *v = c->values;
     MEM_LOCAL struct export *x = mem_zero(1, sizeof *x);
     struct task_filter f;
     bool unordered = false;

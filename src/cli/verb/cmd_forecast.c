@@ -118,9 +118,9 @@ static void note_limits(struct cmd_context *c, int64_t now_at)
     }
 }
 
-static int run(struct cmd_context *c, const void *values, struct err *err)
+static int run(struct cmd_context *c, struct err *err)
 {
-    const struct forecast_values *v = values;
+    const struct forecast_values *v = c->values;
     int64_t for_ms = v->for_ms >= 0 ? v->for_ms : DEFAULT_HOURS * WHEN_HOUR;
     int64_t step_ms = v->by >= 0 ? by_ms[v->by] : for_ms <= 2 * WHEN_HOUR ? WHEN_MINUTE : WHEN_HOUR;
     LOCAL_BY(forecast_store_free) struct forecast f = {.count = 0};

@@ -12,7 +12,7 @@ static const struct {
     void (*put)(struct buf *b, const struct cmd *const *verbs);
 } topics[] = {{"filters", usage_put_filters}, {"options", usage_put_global}};
 
-static int run(struct cmd_context *c, const void *values __attribute__((unused)), struct err *err)
+static int run(struct cmd_context *c, struct err *err)
 {
     const char *word = c->operand_count ? c->operands[0] : NULL;
     void (*put)(struct buf * b, const struct cmd *const *verbs) = word ? NULL : usage_put_all;

@@ -287,9 +287,9 @@ static void report(const struct import *m)
         cmd_note(m->c, "%s", m->missing.text);
 }
 
-static int run(struct cmd_context *c, const void *values, struct err *err)
+static int run(struct cmd_context *c, struct err *err)
 {
-    struct import m = {.c = c, .v = values};
+    struct import m = {.c = c, .v = c->values};
 
     size_t packet = 0;
 

@@ -163,9 +163,9 @@ static void record(struct cmd_context *c, int from)
         cmd_note(c, "dq events does not show this: %s", why.text);
 }
 
-static int run(struct cmd_context *c, const void *values, struct err *err)
+static int run(struct cmd_context *c, struct err *err)
 {
-    const struct init_values *v = values;
+    const struct init_values *v = c->values;
     unsigned made = 0; /* procedures */
     int from = 0;
     if (v->print_sql)

@@ -199,9 +199,9 @@ static int set(struct cmd_context *c, const struct limit_values *v, const char *
     return 0;
 }
 
-static int run(struct cmd_context *c, const void *values, struct err *err)
+static int run(struct cmd_context *c, struct err *err)
 {
-    const struct limit_values *v = values;
+    const struct limit_values *v = c->values;
     const char *name = c->operand_count ? c->operands[0] : NULL;
     bool sets = v->running >= 0 || v->rate || v->hours || v->clear || v->burst >= 0;
     size_t chars;

@@ -297,9 +297,9 @@ static int answer(struct cmd_context *c, const struct list_values *v, size_t lim
 
 /* ---- the verb ---- */
 
-static int run(struct cmd_context *c, const void *values, struct err *err)
+static int run(struct cmd_context *c, struct err *err)
 {
-    const struct list_values *v = values;
+    const struct list_values *v = c->values;
     if (v->waiting && v->select.statuses & ~TASK_BIT(TASK_PENDING))
         return err_set(err, ERR_USAGE, "--waiting lists pending tasks: leave --status out");
     bool paged = v->limit < 0 && c->style.format == OUT_TABLE && isatty(STDOUT_FILENO);

@@ -284,9 +284,9 @@ static int follow(struct logs *l, bool once, struct err *err)
     }
 }
 
-static int run(struct cmd_context *c, const void *values, struct err *err)
+static int run(struct cmd_context *c, struct err *err)
 {
-    const struct logs_values *v = values;
+    const struct logs_values *v = c->values;
     struct logs l = {.c = c};
     MEM_LOCAL uint64_t *ids = NULL;
     size_t count;

@@ -67,9 +67,9 @@ static void put_end(struct buf *b, const struct pause_values *v, int64_t until_a
         buf_printf(b, " for %s", when_format_duration(text, v->for_ms));
 }
 
-static int run_pause(struct cmd_context *c, const void *values, struct err *err)
+static int run_pause(struct cmd_context *c, struct err *err)
 {
-    const struct pause_values *v = values;
+    const struct pause_values *v = c->values;
     const char *tag = v->all ? "*" : c->operands[0];
     int64_t match, until_at = v->for_ms >= 0 ? TASK_TIME_NONE : INT64_MAX;
     int64_t now_at;
@@ -174,12 +174,6 @@ static int spread(struct cmd_context *c, struct event_act *act, int64_t over_ms,
     return rc;
 }
 
-static int print_count(size_t count)
-{
-    out_printf("%zu task%s would be spread\n", count, count == 1 ? "" : "s");
-    return 0;
-}
-
 /* 1: the tag was paused, 0: it was not. */
 static int resume(struct cmd_context *c, const struct pause_values *v, const char *tag,
                   const struct targets *due, struct err *err)
@@ -216,9 +210,9 @@ static void note_others(struct cmd_context *c, const char *tag, const struct lim
         cmd_note(c, "%zu more are still paused: see dq tags", named - NAMED);
 }
 
-static int run_resume(struct cmd_context *c, const void *values, struct err *err)
+static int run_resume(struct cmd_context *c, struct err *err)
 {
-    const struct pause_values *v = values;
+    const struct pause_values *v = c->values;
     const char *tag = v->all ? "*" : c->operands[0];
     LOCAL_BY(targets_done) struct targets due = {0};
     struct limit_paused *rows = NULL;
@@ -234,9 +228,11 @@ static int run_resume(struct cmd_context *c, const void *values, struct err *err
         glob |= rows[i].glob && !strcmp(rows[i].info.tag, tag);
     if (rc == 0 && v->over_ms > 0)
         rc = list_due(c, tag, glob, &due, err);
-    if (rc == 0)
-        rc = v->dry_run ? print_count(due.count) : resume(c, v, tag, &due, err);
-    if (rc == 1 && !v->dry_run) {
+    if (rc == 0 && v->dry_run)
+        out_printf("%zu task%s would be spread\n", due.count, due.count == 1 ? "" : "s");
+    else if (rc == 0)
+        rc = resume(c, v, tag, &due, err);
+    if (rc == 1) {
         cmd_wake_rules(c);
         cmd_note(c, "%s is resumed", tag);
     }
@@ -289,9 +285,9 @@ static int check_dqds(struct cmd_context *c, const char *name, uint64_t *ret_run
                : err_set(err, ERR_NOT_FOUND, "no dqd of %s is known; dq pollers lists them", name);
 }
 
-static int run_quiet(struct cmd_context *c, const void *values, struct err *err)
+static int run_quiet(struct cmd_context *c, struct err *err)
 {
-    const struct pause_values *v = values;
+    const struct pause_values *v = c->values;
     const char *name = c->operands[0];
     uint64_t running;
     MEM_LOCAL char *row = mem_printf(LIMIT_STORE_DQD "%s", name);
@@ -323,8 +319,7 @@ const struct cmd cmd_quiet = {
     .run = run_quiet,
 };
 
-static int run_unquiet(struct cmd_context *c, const void *values __attribute__((unused)),
-                       struct err *err)
+static int run_unquiet(struct cmd_context *c, struct err *err)
 {
     const char *name = c->operands[0];
     MEM_LOCAL char *row = mem_printf(LIMIT_STORE_DQD "%s", name);

@@ -162,9 +162,9 @@ static int list(struct cmd_context *c, const char *names, struct err *err)
     return rc;
 }
 
-static int run(struct cmd_context *c, const void *values, struct err *err)
+static int run(struct cmd_context *c, struct err *err)
 {
-    const struct pollers_values *v = values;
+    const struct pollers_values *v = c->values;
     return c->verbose ? list_served(c, v->columns, err) : list(c, v->columns, err);
 }
 

@@ -59,9 +59,9 @@ static int purge_status(struct cmd_context *c, const struct purge_values *v, int
     return rc;
 }
 
-static int run(struct cmd_context *c, const void *values, struct err *err)
+static int run(struct cmd_context *c, struct err *err)
 {
-    const struct purge_values *v = values;
+    const struct purge_values *v = c->values;
     unsigned statuses = v->statuses ? v->statuses : TASK_FINISHED;
     struct purge p = {.deleted = 0};
     int rc = 0;

@@ -184,9 +184,9 @@ static int find_handler(struct rehearsal *r, struct err *err)
     return 0;
 }
 
-static int run(struct cmd_context *c, const void *values, struct err *err)
+static int run(struct cmd_context *c, struct err *err)
 {
-    const struct rehearse_values *v = values;
+    const struct rehearse_values *v = c->values;
     struct rehearsal r = {.c = c};
     int rc = check(c, v, err);
 

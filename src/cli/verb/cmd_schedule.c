@@ -19,21 +19,16 @@
 /* ---- list ---- */
 
 struct list_values {
-    const char *tag, *name;
+    const char *tag;
     int64_t most;
 };
 
 #define TABLE_COLUMNS "name,tag,expression,zone,next,last,result,took,late,missed_week,state"
 #define TABLE_DROP "zone,late,took,tag,missed_week,last"
 
-static bool is_wanted(const struct list_values *v, const struct schedule *s)
+static int run_list(struct cmd_context *c, struct err *err)
 {
-    return !v->tag || task_tag_glob(v->tag, s->tag);
-}
-
-static int run_list(struct cmd_context *c, const void *values, struct err *err)
-{
-    const struct list_values *v = values;
+    const struct list_values *v = c->values;
     const struct schedule_filter filter = {.glob = c->operand_count ? c->operands[0] : NULL,
                                            .most = v->most > 0 && !v->tag ? (size_t)v->most : 0,
                                            .bodies = c->style.format == OUT_JSON ||
@@ -50,7 +45,7 @@ static int run_list(struct cmd_context *c, const void *values, struct err *err)
                                     .drop = TABLE_DROP};
     rc = out_new(&out, &c->style, &table, NULL, err);
     for (size_t i = 0; rc == 0 && i < count && (v->most <= 0 || shown < (size_t)v->most); i++) {
-        if (is_wanted(v, &all[i])) {
+        if (task_tag_glob(v->tag, all[i].tag)) {
             out_row(out, &all[i]);
             shown++;
         }
@@ -143,8 +138,7 @@ static int put_table(struct cmd_context *c, const struct schedule *s,
                    NULL, slots, sizeof *slots, count, err);
 }
 
-static int run_show(struct cmd_context *c, const void *values __attribute__((unused)),
-                    struct err *err)
+static int run_show(struct cmd_context *c, struct err *err)
 {
     struct schedule s = {0};
     struct schedule_slot *slots = NULL;
@@ -219,9 +213,9 @@ static int put_next(struct cmd_context *c, const struct schedule *s, const struc
     return out_end(out, 0);
 }
 
-static int run_next(struct cmd_context *c, const void *values, struct err *err)
+static int run_next(struct cmd_context *c, struct err *err)
 {
-    const struct next_values *v = values;
+    const struct next_values *v = c->values;
     struct schedule s = {0};
     BUF_LOCAL struct buf sentence = BUF_INIT;
     struct timetable *t = NULL;

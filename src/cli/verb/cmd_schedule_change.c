@@ -59,9 +59,9 @@ static void report(struct cmd_context *c, const struct schedule_change *change)
     cmd_note(c, "%s %s", change->set->name, b.data);
 }
 
-static int run_set(struct cmd_context *c, const void *values, struct err *err)
+static int run_set(struct cmd_context *c, struct err *err)
 {
-    const struct schedule_values *v = values;
+    const struct schedule_values *v = c->values;
     struct schedule s;
     size_t bad;
     bool early = v->from.text || v->to.text; /* the database's clock may be needed */
@@ -138,10 +138,11 @@ static int delete_one(struct db *db, const char *name, const struct event_act *a
 }
 
 /* Each by itself: one that does not exist is reported, and the others are changed. */
-static int run_change(struct cmd_context *c, const void *values, struct err *err)
+static int run_change(struct cmd_context *c, struct err *err)
 {
     const struct change_request *r = c->cmd->request;
-    const char *reason = r->change == PAUSE ? ((const struct change_values *)values)->reason : NULL;
+    const char *reason =
+        r->change == PAUSE ? ((const struct change_values *)c->values)->reason : NULL;
     for (int i = 0; i < c->operand_count; i++) {
         const char *name = c->operands[i];
         LOCAL_BY(act_done) struct act act = act_of(c, name, NULL);
@@ -195,8 +196,7 @@ const struct cmd cmd_schedule_delete = {
 
 /* ---- run-now ---- */
 
-static int run_now(struct cmd_context *c, const void *values __attribute__((unused)),
-                   struct err *err)
+static int run_now(struct cmd_context *c, struct err *err)
 {
     const char *name = c->operands[0];
     LOCAL_BY(act_done) struct act act = act_of(c, name, NULL);
@@ -260,9 +260,9 @@ static int backfill(struct cmd_context *c, const struct backfill_values *v, cons
     return rc;
 }
 
-static int run_backfill(struct cmd_context *c, const void *values, struct err *err)
+static int run_backfill(struct cmd_context *c, struct err *err)
 {
-    const struct backfill_values *v = values;
+    const struct backfill_values *v = c->values;
     LOCAL_BY(schedule_row_done) struct schedule s = {0};
     int64_t from_at = 0, to_at, now_at = 0, *slots = NULL;
     size_t count = 0;

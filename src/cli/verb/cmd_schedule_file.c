@@ -174,9 +174,9 @@ static int report(struct cmd_context *c, const struct changes *all, size_t *ret_
     return rc == 0 ? out_end(out, 0) : rc;
 }
 
-static int run_apply(struct cmd_context *c, const void *values, struct err *err)
+static int run_apply(struct cmd_context *c, struct err *err)
 {
-    const struct apply_values *v = values;
+    const struct apply_values *v = c->values;
     struct file f = {0};
     struct changes all = {0};
     size_t changed = 0;
@@ -220,9 +220,9 @@ const struct cmd cmd_schedule_apply = {
 
 /* ---- export ---- */
 
-static int run_export(struct cmd_context *c, const void *values, struct err *err)
+static int run_export(struct cmd_context *c, struct err *err)
 {
-    const struct apply_values *v = values;
+    const struct apply_values *v = c->values;
     const struct schedule_filter filter = {
         .glob = c->operand_count ? c->operands[0] : NULL, .owner = v->owner, .bodies = true};
     struct schedule *all;

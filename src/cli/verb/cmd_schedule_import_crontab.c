@@ -241,9 +241,9 @@ static void print(const struct import *im)
     inert_take(&b);
 }
 
-static int run(struct cmd_context *c, const void *values, struct err *err)
+static int run(struct cmd_context *c, struct err *err)
 {
-    struct import im = {.c = c, .v = values, .handlers = BUF_INIT};
+    struct import im = {.c = c, .v = c->values, .handlers = BUF_INIT};
     const struct passwd *pw = getpwuid(getuid());
     MEM_LOCAL char *own = mem_strdup(pw ? pw->pw_name : "");
     int64_t now_at;

@@ -269,9 +269,9 @@ static int show_one(struct cmd_context *c, const struct shown *s, size_t index, 
     return rc;
 }
 
-static int run(struct cmd_context *c, const void *values, struct err *err)
+static int run(struct cmd_context *c, struct err *err)
 {
-    const struct show_values *v = values;
+    const struct show_values *v = c->values;
     MEM_LOCAL uint64_t *ids = NULL;
     size_t count = 0, shown = 0;
     LOCAL_BY(fleet_done) struct fleet fleet = {.dqds = NULL};

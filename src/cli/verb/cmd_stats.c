@@ -307,9 +307,9 @@ static int check(struct cmd_context *c, const struct stats_values *v, struct sta
     return 0;
 }
 
-static int run(struct cmd_context *c, const void *values, struct err *err)
+static int run(struct cmd_context *c, struct err *err)
 {
-    const struct stats_values *v = values;
+    const struct stats_values *v = c->values;
     LOCAL_BY(fleet_done) struct fleet fleet = {0};
     struct stats_ask ask = {.fleet = &fleet, .tag_glob = v->tag};
     struct err denied;

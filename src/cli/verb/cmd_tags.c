@@ -81,9 +81,9 @@ static void note_limit(struct cmd_context *c, const struct fleet *fleet, const s
         cmd_note(c, "%s waits: %s", t->tag, b.data);
 }
 
-static int run(struct cmd_context *c, const void *values, struct err *err)
+static int run(struct cmd_context *c, struct err *err)
 {
-    const struct tags_values *v = values;
+    const struct tags_values *v = c->values;
     struct tag_info *tags;
     LOCAL_BY(fleet_done) struct fleet fleet = {0};
     struct err denied = {0};

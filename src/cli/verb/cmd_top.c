@@ -265,9 +265,9 @@ static bool handle(struct top *t, int key)
     }
 }
 
-static int run(struct cmd_context *c, const void *values, struct err *err)
+static int run(struct cmd_context *c, struct err *err)
 {
-    const struct top_values *v = values;
+    const struct top_values *v = c->values;
     struct top t = {.c = c, .filter = mem_strdup(v->tag)};
     int64_t every_ms = MAX(v->every_ms, EVERY_MS), next_at = when_steady() + every_ms;
     int rc = top_load(c, t.filter, &t.data, err);

@@ -78,7 +78,7 @@ static int ask(struct cmd_context *c, struct versions *v, struct err *err)
     return 0;
 }
 
-static int run(struct cmd_context *c, const void *values __attribute__((unused)), struct err *err)
+static int run(struct cmd_context *c, struct err *err)
 {
     struct versions v = {
         .dq = PACKAGE_VERSION, .client = db_client(), .schema = schema_latest, .dqds = BUF_INIT};

@@ -147,9 +147,9 @@ static int wait_all(struct waiting *w, int64_t timeout_ms, struct err *err)
     }
 }
 
-static int run(struct cmd_context *c, const void *values, struct err *err)
+static int run(struct cmd_context *c, struct err *err)
 {
-    const struct wait_values *v = values;
+    const struct wait_values *v = c->values;
     struct waiting w = {.c = c};
     int rc = select_ids(c, v->key, v->tag, true, &w.ids, &w.count, err);
     if (rc < 0)

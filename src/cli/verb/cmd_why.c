@@ -261,9 +261,9 @@ static int explain_schedule(struct cmd_context *c, const char *name, struct err 
     return 0;
 }
 
-static int run(struct cmd_context *c, const void *values, struct err *err)
+static int run(struct cmd_context *c, struct err *err)
 {
-    const struct why_values *v = values;
+    const struct why_values *v = c->values;
     MEM_LOCAL uint64_t *ids = NULL;
     uint64_t id = 0;
     size_t count = 0;
