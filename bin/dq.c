@@ -44,10 +44,15 @@ static int run(struct cmd_context *c, int argc, char **argv, struct err *err)
         return print_help(c);
     }
     const char *const *columns = cmd_value(c, "columns");
-    if (columns && *columns && strcmp(*columns, "help") == 0) {
-        const struct out_table t = cmd_columns(c->cmd, c->verbose);
-        out_columns_help(&t);
-        return 0;
+    if (columns && *columns) {
+        struct out_table t = cmd_columns(c->cmd, c->verbose);
+        if (strcmp(*columns, "help") == 0) {
+            out_columns_help(&t);
+            return 0;
+        }
+        t.names = *columns;
+        if (c->cmd->columns && out_check(&t, err) < 0)
+            return err->code;
     }
     rc = cmd_open(c, c->cmd->level, err);
     return rc < 0 ? rc : live_run(c, err);

@@ -106,22 +106,17 @@ int survey_print(struct cmd_context *c, struct survey *s, struct err *err)
 {
     size_t shown = MIN(s->count, TAGS_PRINTED);
     const struct out_table samples = {task_columns, task_column_count, NULL, NULL, SAMPLE_COLUMNS};
-    struct out *out;
     if (s->tasks == 0)
         return 0;
     sort(s);
     out_printf("\n");
-    int rc = out_all(&c->style, OUT_OF(columns), NULL, s->tags, sizeof *s->tags, shown, err);
-    if (rc < 0)
-        return rc;
+    out_all(&c->style, OUT_OF(columns), NULL, s->tags, sizeof *s->tags, shown);
     print_rest(s->count - shown, "tags");
     out_printf("\n");
-    if (rc == 0)
-        rc = cmd_now(c, &c->style.cell.now_at, err);
-    if (rc == 0)
-        rc = out_new(&out, &c->style, &samples, NULL, err);
+    int rc = cmd_now(c, &c->style.cell.now_at, err);
     if (rc < 0)
         return rc;
+    struct out *out = out_new(&c->style, &samples, NULL);
     rc = out_end(out, list_samples(c, s, print_sample, out, err));
     print_rest(s->tasks - s->sample_count, "tasks");
     return rc;

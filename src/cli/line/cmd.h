@@ -87,7 +87,7 @@ struct cmd {
     bool reads_only;  /* changes nothing in the database: a read-only server will do */
     bool pages;       /* the same, and on a terminal its output goes through a pager */
     unsigned formats; /* mask of OUT_BIT: what -o may ask for; 0: OUT_ANY */
-    /* for --columns, and for that with -v; NULL: those of a task */
+    /* for --columns, and for that with -v; NULL: those of a task, and others, which run checks */
     const struct out_table *columns, *verbose_columns;
     int (*run)(struct cmd_context *c, struct err *err);
     const void *request; /* of verbs that share one run: what tells them apart */

@@ -237,21 +237,17 @@ void out_columns_help(const struct out_table *t)
         out_printf("%-12s  %s\n", t->columns[i].name, t->columns[i].help);
 }
 
-static void add_column(struct out *o, const struct column *column)
+/* NULL: there is none of that name. */
+static const struct column *find_column(const struct out_table *t, const char *name, size_t len)
 {
-    MEM_ROOM(o->columns, o->count, o->cap);
-    o->columns[o->count++] = column;
+    for (size_t i = 0; i < t->count; i++)
+        if (strlen(t->columns[i].name) == len && memcmp(t->columns[i].name, name, len) == 0)
+            return &t->columns[i];
+    return NULL;
 }
 
-static int columns_find(struct out *o, const struct out_table *t, const char *name, size_t len,
-                        struct err *err)
+static int unknown_column(const struct out_table *t, const char *name, size_t len, struct err *err)
 {
-    for (size_t i = 0; i < t->count; i++) {
-        if (strlen(t->columns[i].name) == len && memcmp(t->columns[i].name, name, len) == 0) {
-            add_column(o, &t->columns[i]);
-            return 0;
-        }
-    }
     MEM_LOCAL const char **words = mem_alloc(t->count * sizeof *words);
     for (size_t i = 0; i < t->count; i++)
         words[i] = t->columns[i].name;
@@ -262,7 +258,21 @@ static int columns_find(struct out *o, const struct out_table *t, const char *na
                 : err_set(err, ERR_USAGE, "there is no column \"%s\": see --columns help", wanted);
 }
 
-static int columns_choose(struct out *o, const struct out_table *t, struct err *err)
+int out_check(const struct out_table *t, struct err *err)
+{
+    for (const char *name = t->names; name; name = strchr(name, ',') ? strchr(name, ',') + 1 : NULL)
+        if (!find_column(t, name, strcspn(name, ",")))
+            return unknown_column(t, name, strcspn(name, ","), err);
+    return 0;
+}
+
+static void add_column(struct out *o, const struct column *column)
+{
+    MEM_ROOM(o->columns, o->count, o->cap);
+    o->columns[o->count++] = column;
+}
+
+static void choose_columns(struct out *o, const struct out_table *t)
 {
     bool id = o->style.format == OUT_ID;
     const char *names = id                             ? NULL
@@ -271,13 +281,8 @@ static int columns_choose(struct out *o, const struct out_table *t, struct err *
                                                        : NULL;
     for (size_t i = 0; !names && i < (id ? 1 : t->count); i++)
         add_column(o, &t->columns[i]);
-    for (size_t len; names; names += len + 1) {
-        len = strcspn(names, ",");
-        int rc = columns_find(o, t, names, len, err);
-        if (rc < 0 || names[len] == '\0')
-            return rc;
-    }
-    return 0;
+    for (; names; names = strchr(names, ',') ? strchr(names, ',') + 1 : NULL)
+        add_column(o, find_column(t, names, strcspn(names, ",")));
 }
 
 static void out_destroy(struct out *o)
@@ -291,34 +296,27 @@ static void out_destroy(struct out *o)
     free(o);
 }
 
-int out_new(struct out **ret, const struct out_style *style, const struct out_table *t,
-            const void *arg, struct err *err)
+struct out *out_new(const struct out_style *style, const struct out_table *t, const void *arg)
 {
     struct out *o = mem_zero(1, sizeof *o);
     o->style = *style;
     o->arg = arg;
     o->drop = t->drop && !t->names ? t->drop : "";
-    int rc = columns_choose(o, t, err);
-    if (rc < 0) {
-        out_destroy(o);
-        return rc;
-    }
+    choose_columns(o, t);
     o->widths = mem_zero(o->count, sizeof *o->widths);
     o->dropped = mem_zero(o->count, sizeof *o->dropped);
     if (style->format == OUT_TABLE && !style->no_header)
         table_add_header(o);
-    *ret = o;
-    return 0;
+    return o;
 }
 
-int out_all(const struct out_style *style, const struct out_table *t, const void *arg,
-            const void *rows, size_t size, size_t count, struct err *err)
+void out_all(const struct out_style *style, const struct out_table *t, const void *arg,
+             const void *rows, size_t size, size_t count)
 {
-    struct out *o;
-    int rc = out_new(&o, style, t, arg, err);
-    for (size_t i = 0; rc == 0 && i < count; i++)
+    struct out *o = out_new(style, t, arg);
+    for (size_t i = 0; i < count; i++)
         out_row(o, (const char *)rows + i * size);
-    return rc < 0 ? rc : out_end(o, 0);
+    out_end(o, 0);
 }
 
 static void tsv_put_header(struct out *o)
@@ -401,24 +399,23 @@ int out_end(struct out *o, int rc)
     return rc;
 }
 
-int out_record(const struct out_style *style, const struct column *table, size_t count,
-               const void *row, struct err *err)
+void out_record(const struct out_style *style, const struct column *table, size_t count,
+                const void *row)
 {
+    const struct out_table t = {table, count, NULL, NULL, NULL};
     if (style->format == OUT_JSON || style->format == OUT_NDJSON) {
         struct buf b = BUF_INIT;
         buf_chr(&b, '{');
         out_put_members(&b, &style->cell, table, count, row, NULL);
         buf_str(&b, "}\n");
         out_take(&b);
-        return 0;
+        return;
     }
-    const struct out_table t = {table, count, NULL, NULL, NULL};
-    if (style->format != OUT_TABLE)
-        return out_all(style, &t, NULL, row, 0, 1, err);
-    struct out *o;
-    int rc = out_new(&o, style, &t, NULL, err);
-    if (rc < 0)
-        return rc;
+    if (style->format != OUT_TABLE) {
+        out_all(style, &t, NULL, row, 0, 1);
+        return;
+    }
+    struct out *o = out_new(style, &t, NULL);
     size_t width = 0;
     for (size_t i = 0; i < o->count; i++)
         width = MAX(width, strlen(o->columns[i]->name));
@@ -435,7 +432,6 @@ int out_record(const struct out_style *style, const struct column *table, size_t
     }
     out_write(&o->line);
     out_destroy(o);
-    return 0;
 }
 
 /* ---- stdout ---- */

@@ -71,15 +71,15 @@ struct out_table {
 /* Prints what each column is. */
 void out_columns_help(const struct out_table *t);
 
-/* Begins an output. arg goes to the getters. OUT_ID prints the first column alone. ERR_USAGE if a
- * name is not in the table. */
+/* ERR_USAGE if one of the names, which a user has given, is no column of the table. */
+int out_check(const struct out_table *t, struct err *err) __attribute__((warn_unused_result));
+/* Begins an output. arg goes to the getters. OUT_ID prints the first column alone. */
 struct out;
-int out_new(struct out **ret, const struct out_style *style, const struct out_table *t,
-            const void *arg, struct err *err) __attribute__((warn_unused_result));
-/* A whole output: rows[0..count-1], each of that size. */
-int out_all(const struct out_style *style, const struct out_table *t, const void *arg,
-            const void *rows, size_t size, size_t count, struct err *err)
+struct out *out_new(const struct out_style *style, const struct out_table *t, const void *arg)
     __attribute__((warn_unused_result));
+/* A whole output: rows[0..count-1], each of that size. */
+void out_all(const struct out_style *style, const struct out_table *t, const void *arg,
+             const void *rows, size_t size, size_t count);
 void out_row(struct out *o, const void *row);
 /* Writes pending rows and the end of the output, and frees it; NULL is fine. Returns rc. If rc is
  * an error, rows may be missing: then JSON is left without its end, so that no program takes it for
@@ -88,8 +88,8 @@ int out_end(struct out *o, int rc);
 
 /* One thing, with all columns: `name  value` lines in a table, else one JSON object or one TSV row.
  */
-int out_record(const struct out_style *style, const struct column *table, size_t count,
-               const void *row, struct err *err) __attribute__((warn_unused_result));
+void out_record(const struct out_style *style, const struct column *table, size_t count,
+                const void *row);
 /* `"name":value,...` of all columns, without braces: for objects that hold more than a row. */
 void out_put_members(struct buf *b, const struct cell_style *style, const struct column *table,
                      size_t count, const void *row, const void *arg);

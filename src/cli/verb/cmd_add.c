@@ -107,11 +107,9 @@ static int report(struct cmd_context *c, const struct task_new *t, const struct 
 {
     if (c->style.format == OUT_TABLE)
         c->style.format = OUT_ID;
-    int rc = out_record(&c->style, columns, sizeof columns / sizeof columns[0], added, err);
-    if (rc == 0 && (rc = out_flush(err)) < 0) /* so that nobody adds it again */
-        err_prefix(err, "task %" PRIu64 " was %s, but", added->task.id, added->result);
-    if (rc < 0)
-        return rc;
+    out_record(&c->style, columns, MEM_COUNT(columns), added);
+    if (out_flush(err) < 0) /* so that nobody adds it again */
+        return err_prefix(err, "task %" PRIu64 " was %s, but", added->task.id, added->result);
     if (added->kept && added->task.status == TASK_PENDING)
         cmd_note(c, "task %" PRIu64 " has this key and is pending; it is kept unchanged",
                  added->task.id);
@@ -138,10 +136,8 @@ static int report_dry_run(struct cmd_context *c, const struct task_new *t, struc
     if (t->expected_at == TASK_TIME_NONE)
         added.task.expected_at = c->now_at + t->delay_ms;
     /* there is no id */
-    int rc =
-        out_record(&c->style, columns + 1, sizeof columns / sizeof columns[0] - 1, &added, err);
-    if (rc == 0)
-        rc = out_flush(err);
+    out_record(&c->style, columns + 1, MEM_COUNT(columns) - 1, &added);
+    int rc = out_flush(err);
     if (rc == 0)
         say_when(c, t, &added.task);
     return rc;

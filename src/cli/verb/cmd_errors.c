@@ -178,8 +178,8 @@ static int run(struct cmd_context *c, struct err *err)
     found.sampled = left_at != TASK_TIME_NONE;
     failures_sort(&found.failures);
     if (rc == 0)
-        rc = out_all(&c->style, table, &found, found.failures.items, sizeof *found.failures.items,
-                     found.failures.count, err);
+        out_all(&c->style, table, &found, found.failures.items, sizeof *found.failures.items,
+                found.failures.count);
     if (rc == 0 && c->style.format == OUT_TABLE)
         put_retries(&found);
     if (rc == 0 && found.sampled)

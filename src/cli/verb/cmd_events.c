@@ -87,12 +87,12 @@ static size_t first_line(const struct history *h, size_t most)
     return most && h->count > most ? h->count - most : 0;
 }
 
-static int print(struct cmd_context *c, const struct history *h, size_t most, struct err *err)
+static void print(struct cmd_context *c, const struct history *h, size_t most)
 {
     const struct events_values *v = c->values;
     size_t first = first_line(h, most);
-    return out_all(&c->style, OUT_OF(columns, .names = v->columns), &c->style, h->lines + first,
-                   sizeof *h->lines, h->count - first, err);
+    out_all(&c->style, OUT_OF(columns, .names = v->columns), &c->style, h->lines + first,
+            sizeof *h->lines, h->count - first);
 }
 
 /* The least whole minutes, hours or days of which the span has not too many. */
@@ -142,8 +142,7 @@ static int look(struct cmd_context *c, struct history_ask *ask, struct following
     f->oldest_at = ask->now_at - FOLLOW_WINDOW_MS;
     rc = history_read(c->db, ask, &h, err);
     if (h.count) {
-        struct err none;
-        (void)!print(c, &h, 0, rc < 0 ? &none : err);
+        print(c, &h, 0);
         c->style.no_header = true;
     }
     bool partial = rc == 0 && h.left_at != TASK_TIME_NONE;
@@ -221,7 +220,7 @@ static int print_one(struct cmd_context *c, const struct events_values *v, struc
         rc = history_of(c->db, ids[0], &h, err);
     history_keep(&h, &(struct history_ask){.events = v->event, .acts = v->acts});
     if (rc == 0)
-        rc = print(c, &h, v->limit > 0 ? (size_t)v->limit : 0, err);
+        print(c, &h, v->limit > 0 ? (size_t)v->limit : 0);
     if (rc == 0 && h.count == 0)
         select_note_none(c, "no event of the task matches", NULL);
     return rc;
@@ -256,7 +255,7 @@ static int run(struct cmd_context *c, struct err *err)
     size_t most = v->limit > 0 ? (size_t)v->limit : 0;
     rc = history_read(c->db, &ask, &h, err);
     if (rc == 0)
-        rc = print(c, &h, most, err);
+        print(c, &h, most);
     if (rc == 0 && h.count == 0)
         select_note_none(c, "nothing happened in that time", v->tag);
     /* all of the lines asked for may be later than what was left out */

@@ -76,16 +76,12 @@ static const struct column columns[] = {
 static const struct out_table *const table =
     OUT_OF(columns, "time,tasks,trend,herd,herd_time,herd_tag", "trend,herd_time");
 
-static int put(const struct cmd_context *c, const struct forecast *f, int64_t step_ms,
-               struct err *err)
+static void put(const struct cmd_context *c, const struct forecast *f, int64_t step_ms)
 {
     struct row row = {
         .step = {.tasks = f->due, .sampled = f->due_sampled}, .at = TASK_TIME_NONE, .most = f->due};
-    struct out *out;
-    int rc = out_new(&out, &c->style, table, NULL, err);
+    struct out *out = out_new(&c->style, table, NULL);
 
-    if (rc < 0)
-        return rc;
     for (size_t i = 0; i < f->count; i++)
         row.most = MAX(row.most, f->steps[i].tasks);
     out_row(out, &row);
@@ -94,7 +90,7 @@ static int put(const struct cmd_context *c, const struct forecast *f, int64_t st
         row.at = f->from_at + (int64_t)i * step_ms;
         out_row(out, &row);
     }
-    return out_end(out, 0);
+    out_end(out, 0);
 }
 
 /* Tasks are counted when they are due. Some of them start later than that. */
@@ -137,10 +133,9 @@ static int run(struct cmd_context *c, struct err *err)
     if (rc < 0)
         return rc;
     c->style.cell.now_at = f.now_at;
-    rc = put(c, &f, step_ms, err);
-    if (rc == 0)
-        note_limits(c, f.now_at);
-    return rc;
+    put(c, &f, step_ms);
+    note_limits(c, f.now_at);
+    return 0;
 }
 
 #define FIELD(name) offsetof(struct forecast_values, name)

@@ -106,13 +106,10 @@ static void say_rest(const struct plan *p, int from)
 
 static int print_plan(struct cmd_context *c, bool routines, struct err *err)
 {
-    struct plan p = {.c = c};
+    struct plan p = {.c = c, .out = out_new(&c->style, OUT_OF(columns), NULL)};
     int from = 0;
 
-    int rc = out_new(&p.out, &c->style, OUT_OF(columns), NULL, err);
-    if (rc < 0)
-        return rc;
-    rc = schema_migrate_plan(c->db, print_step, &p, &from, err);
+    int rc = schema_migrate_plan(c->db, print_step, &p, &from, err);
     if (rc == 0 && routines && from <= schema_latest)
         rc = routines_plan(c->db, print_routine, &p, err);
     rc = out_end(p.out, rc);

@@ -94,12 +94,10 @@ static int list(struct cmd_context *c, const char *name, struct err *err)
         return rc;
     if (count)
         c->style.cell.now_at = rows[0].now_at;
-    rc = out_all(
-        &c->style,
-        OUT_OF(columns, "limit,running,rate,burst,hours,state,reason", "reason,burst,hours"), NULL,
-        rows, sizeof *rows, count, err);
-    if (rc == 0)
-        rc = out_flush(err);
+    out_all(&c->style,
+            OUT_OF(columns, "limit,running,rate,burst,hours,state,reason", "reason,burst,hours"),
+            NULL, rows, sizeof *rows, count);
+    rc = out_flush(err);
     limit_store_free(rows, count);
     if (rc == 0 && count == 0)
         cmd_note(c, "there is no limit");

@@ -263,16 +263,16 @@ static int answer(struct cmd_context *c, const struct list_values *v, size_t lim
                                     : f.statuses & TASK_LIVE ? LIVE_DROP
                                                              : FINISHED_DROP,
                                     v->columns};
-    rc = out_new(&l.out, &c->style, &table, &arg, err);
+    rc = out_check(&table, err);
     if (rc < 0)
         return rc;
+    l.out = out_new(&c->style, &table, &arg);
     bool bodies = v->columns ? names_body(v->columns) && c->style.format != OUT_ID
                              : c->style.format != OUT_ID && c->style.format != OUT_TABLE;
-    if (is_overview(c, v)) {
+    if (is_overview(c, v))
         rc = list_overview(c, v, l.out, &arg.task, limit, bodies, err);
-    } else {
+    else
         rc = out_end(l.out, task_list(c->db, &f, bodies, each_task, &l, err));
-    }
     if (rc >= 0 && l.rows == 0 && !is_overview(c, v) && !search.partial)
         select_note_none(c, "no task matches", v->select.tag);
     if (rc >= 0 && l.more)

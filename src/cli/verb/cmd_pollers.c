@@ -133,18 +133,16 @@ static void put_served(struct out *out, const struct fleet *f, const struct poll
 static int list_served(struct cmd_context *c, const char *names, struct err *err)
 {
     LOCAL_BY(fleet_done) struct fleet f = {0};
-    struct out *out;
     int rc = fleet_load(c->db, &f, err);
-    if (rc == 0)
-        rc = out_new(&out, &c->style, OUT_OF(served_columns, SERVED_COLUMNS, SERVED_DROP, names),
-                     NULL, err);
-    for (size_t i = 0; rc == 0 && i < f.count; i++)
+    if (rc < 0)
+        return rc;
+    struct out *out =
+        out_new(&c->style, OUT_OF(served_columns, SERVED_COLUMNS, SERVED_DROP, names), NULL);
+    for (size_t i = 0; i < f.count; i++)
         put_served(out, &f, &f.dqds[i]);
-    if (rc == 0)
-        rc = out_end(out, 0);
-    if (rc == 0)
-        note_none(c, f.count);
-    return rc;
+    out_end(out, 0);
+    note_none(c, f.count);
+    return 0;
 }
 
 static int list(struct cmd_context *c, const char *names, struct err *err)
@@ -154,12 +152,11 @@ static int list(struct cmd_context *c, const char *names, struct err *err)
     int rc = poller_store_list(c->db, &pollers, &count, err);
     if (rc < 0)
         return rc;
-    rc = out_all(&c->style, OUT_OF(columns, TABLE_COLUMNS, TABLE_DROP, names), NULL, pollers,
-                 sizeof *pollers, count, err);
-    if (rc == 0)
-        note_none(c, count);
+    out_all(&c->style, OUT_OF(columns, TABLE_COLUMNS, TABLE_DROP, names), NULL, pollers,
+            sizeof *pollers, count);
+    note_none(c, count);
     poller_store_free(pollers, count);
-    return rc;
+    return 0;
 }
 
 static int run(struct cmd_context *c, struct err *err)

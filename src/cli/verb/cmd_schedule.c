@@ -35,7 +35,6 @@ static int run_list(struct cmd_context *c, struct err *err)
                                                      c->style.format == OUT_NDJSON};
     struct schedule *all;
     size_t count, shown = 0;
-    struct out *out;
     int rc = schedule_store_list(c->db, &filter, &all, &count, &c->style.cell.now_at, err);
     if (rc < 0)
         return rc;
@@ -43,16 +42,16 @@ static int run_list(struct cmd_context *c, struct err *err)
                                     .count = schedule_column_count,
                                     .shown = TABLE_COLUMNS,
                                     .drop = TABLE_DROP};
-    rc = out_new(&out, &c->style, &table, NULL, err);
-    for (size_t i = 0; rc == 0 && i < count && (v->most <= 0 || shown < (size_t)v->most); i++) {
+    struct out *out = out_new(&c->style, &table, NULL);
+    for (size_t i = 0; i < count && (v->most <= 0 || shown < (size_t)v->most); i++) {
         if (task_tag_glob(v->tag, all[i].tag)) {
             out_row(out, &all[i]);
             shown++;
         }
     }
-    rc = rc == 0 ? out_end(out, 0) : rc;
+    out_end(out, 0);
     schedule_row_free(all, count);
-    if (rc == 0 && !shown)
+    if (!shown)
         select_note_none(
             c, count ? "no schedule matches" : "there are no schedules; dq schedule set adds one",
             NULL);
@@ -119,23 +118,20 @@ static void put_json(const struct cmd_context *c, const struct schedule *s,
     out_take(&b);
 }
 
-static int put_table(struct cmd_context *c, const struct schedule *s,
-                     const struct schedule_slot *slots, size_t count, struct err *err)
+static void put_table(struct cmd_context *c, const struct schedule *s,
+                      const struct schedule_slot *slots, size_t count)
 {
     BUF_LOCAL struct buf sentence = BUF_INIT;
     schedule_words_put_sentence(&sentence, s);
-    int rc = out_record(&c->style, schedule_columns, schedule_column_count, s, err);
-    if (rc < 0)
-        return rc;
+    out_record(&c->style, schedule_columns, schedule_column_count, s);
     struct buf text = BUF_INIT;
     buf_chr(&text, '\n');
     text_escape(&text, sentence.data, sentence.len, 0);
     buf_str(&text, count ? "\n\nlatest slots:\n" : "\n");
     out_take(&text);
-    if (!count)
-        return 0;
-    return out_all(&c->style, OUT_OF(slot_columns, .drop = "slots,missed,decided,exit,task_id"),
-                   NULL, slots, sizeof *slots, count, err);
+    if (count)
+        out_all(&c->style, OUT_OF(slot_columns, .drop = "slots,missed,decided,exit,task_id"), NULL,
+                slots, sizeof *slots, count);
 }
 
 static int run_show(struct cmd_context *c, struct err *err)
@@ -151,9 +147,9 @@ static int run_show(struct cmd_context *c, struct err *err)
     if (rc == 0 && (c->style.format == OUT_JSON || c->style.format == OUT_NDJSON))
         put_json(c, &s, slots, count);
     else if (rc == 0 && c->style.format == OUT_TABLE)
-        rc = put_table(c, &s, slots, count, err);
+        put_table(c, &s, slots, count);
     else if (rc == 0)
-        rc = out_record(&c->style, schedule_columns, schedule_column_count, &s, err);
+        out_record(&c->style, schedule_columns, schedule_column_count, &s);
     schedule_store_slots_free(slots, count);
     schedule_row_done(&s);
     return rc;
@@ -193,24 +189,20 @@ static const struct column next_columns[] = {
     OUT_FIELD(next, "note", TEXT, note, 0),
 };
 
-static int put_next(struct cmd_context *c, const struct schedule *s, const struct timetable *t,
-                    int64_t since_at, int64_t most, struct err *err)
+static void put_next(struct cmd_context *c, const struct schedule *s, const struct timetable *t,
+                     int64_t since_at, int64_t most)
 {
     struct next n = {.at = since_at};
     enum timetable_shift shift;
-    struct out *out;
-    int rc =
-        out_new(&out, &c->style,
-                OUT_OF(next_columns, .shown = s->spread_ms ? "slot,in,due,note" : "slot,in,note"),
-                NULL, err);
-    if (rc < 0)
-        return rc;
+    struct out *out = out_new(
+        &c->style,
+        OUT_OF(next_columns, .shown = s->spread_ms ? "slot,in,due,note" : "slot,in,note"), NULL);
     while (most-- > 0 && timetable_next(t, n.at, &n.at, &shift)) {
         n.due_at = n.at + slot_offset_ms(s->name, s->spread_ms);
         n.note = schedule_words_shifts[shift];
         out_row(out, &n);
     }
-    return out_end(out, 0);
+    out_end(out, 0);
 }
 
 static int run_next(struct cmd_context *c, struct err *err)
@@ -238,11 +230,10 @@ static int run_next(struct cmd_context *c, struct err *err)
                      ? "; it is paused: these slots are skipped until dq schedule resume"
                      : "");
         /* what has been decided does not come again */
-        rc =
-            put_next(c, &s, t,
-                     v->since.text ? since_at - 1
-                                   : MAX(since_at, s.next_at == TASK_TIME_NONE ? 0 : s.next_at - 1),
-                     v->count > 0 ? v->count : SLOTS_SHOWN, err);
+        put_next(c, &s, t,
+                 v->since.text ? since_at - 1
+                               : MAX(since_at, s.next_at == TASK_TIME_NONE ? 0 : s.next_at - 1),
+                 v->count > 0 ? v->count : SLOTS_SHOWN);
     }
     timetable_free(t);
     schedule_row_done(&s);

@@ -150,13 +150,12 @@ static const struct column line_columns[] = {
     OUT_FIELD(line, "columns", TEXT, columns, 0),
 };
 
-static int report(struct cmd_context *c, const struct changes *all, size_t *ret_changed,
-                  struct err *err)
+/* Returns how many there are. */
+static size_t report(struct cmd_context *c, const struct changes *all)
 {
-    struct out *out;
-    int rc = out_new(&out, &c->style, OUT_OF(line_columns), NULL, err);
-    *ret_changed = 0;
-    for (size_t i = 0; rc == 0 && i < all->count; i++) {
+    struct out *out = out_new(&c->style, OUT_OF(line_columns), NULL);
+    size_t changed = 0;
+    for (size_t i = 0; i < all->count; i++) {
         const struct schedule_change *change = &all->items[i];
         BUF_LOCAL struct buf columns = BUF_INIT;
         if (change->set && change->existed)
@@ -169,9 +168,10 @@ static int report(struct cmd_context *c, const struct changes *all, size_t *ret_
         if (!change->changed)
             continue;
         out_row(out, &l);
-        ++*ret_changed;
+        changed++;
     }
-    return rc == 0 ? out_end(out, 0) : rc;
+    out_end(out, 0);
+    return changed;
 }
 
 static int run_apply(struct cmd_context *c, struct err *err)
@@ -191,7 +191,7 @@ static int run_apply(struct cmd_context *c, struct err *err)
         rc = 0;
     }
     if (rc == 0)
-        rc = report(c, &all, &changed, err);
+        changed = report(c, &all);
     if (rc == 0 && changed && !v->dry_run)
         cmd_wake_rules(c);
     if (rc == 0)

@@ -190,21 +190,19 @@ static void put_line(const char *prefix, const char *text)
     out_take(&b);
 }
 
-static int put_attempts(struct cmd_context *c, const struct shown *s, bool full, struct err *err)
+static void put_attempts(struct cmd_context *c, const struct shown *s, bool full)
 {
     const struct out_table table = {attempt_columns, MEM_COUNT(attempt_columns) - 1, NULL, NULL,
                                     NULL};
     char title[64];
     put_line("", "attempts:");
-    int rc =
-        out_all(&c->style, &table, NULL, s->attempts, sizeof *s->attempts, s->attempt_count, err);
+    out_all(&c->style, &table, NULL, s->attempts, sizeof *s->attempts, s->attempt_count);
     for (size_t i = 0; full && i < s->attempt_count; i++) {
         const struct task_attempt *a = &s->attempts[i];
         snprintf(title, sizeof title, "output of attempt %" PRIu32, a->attempt);
         if (a->output_size > 0)
             put_block(title, a->output, a->output_size, full);
     }
-    return rc;
 }
 
 /* Without an act it was an application, as long as acts of that time are kept. */
@@ -221,12 +219,10 @@ static void put_cancelled(const struct cmd_context *c, const struct shown *s)
     }
 }
 
-static int put_table(struct cmd_context *c, const struct shown *s, bool full, struct err *err)
+static void put_table(struct cmd_context *c, const struct shown *s, bool full)
 {
     const struct task *t = &s->task;
-    int rc = out_record(&c->style, task_columns, task_column_count - 1, t, err);
-    if (rc < 0)
-        return rc;
+    out_record(&c->style, task_columns, task_column_count - 1, t);
     if (t->status == TASK_PENDING && s->serves == FLEET_SERVES_NOT)
         put_line("waits         ", "no dqd serves its tag; it stays pending until one does");
     if (s->pause_text)
@@ -237,22 +233,23 @@ static int put_table(struct cmd_context *c, const struct shown *s, bool full, st
         put_block("body when it runs again", t->again_body, t->again_size, full);
     if (t->output_size > 0)
         put_block("output of the last attempt", t->output, t->output_size, full);
-    return s->attempt_count > 0 ? put_attempts(c, s, full, err) : 0;
+    if (s->attempt_count > 0)
+        put_attempts(c, s, full);
 }
 
-static int show_one(struct cmd_context *c, const struct shown *s, size_t index, bool full,
-                    struct err *err)
+static void show_one(struct cmd_context *c, const struct shown *s, size_t index, bool full)
 {
     struct buf b = BUF_INIT;
-    int rc = 0;
     switch (c->style.format) {
     case OUT_TABLE:
         if (index > 0)
             put_line("", "");
-        return put_table(c, s, full, err);
+        put_table(c, s, full);
+        break;
     case OUT_TSV:
         c->style.no_header = index > 0;
-        return out_record(&c->style, task_columns, task_column_count, &s->task, err);
+        out_record(&c->style, task_columns, task_column_count, &s->task);
+        break;
     case OUT_JSON:
         if (c->operand_count > 1)
             buf_str(&b, index ? ",\n " : "[");
@@ -266,7 +263,6 @@ static int show_one(struct cmd_context *c, const struct shown *s, size_t index, 
         buf_printf(&b, "%" PRIu64 "\n", s->task.id);
     }
     out_take(&b);
-    return rc;
 }
 
 static int run(struct cmd_context *c, struct err *err)
@@ -288,7 +284,7 @@ static int run(struct cmd_context *c, struct err *err)
         rc = shown_load(c, &fleet, ids[i], &s, err);
         pending |= s.task.status == TASK_PENDING;
         if (rc == 0)
-            rc = show_one(c, &s, shown++, v->full, err);
+            show_one(c, &s, shown++, v->full);
         shown_done(&s);
         if (rc == ERR_NOT_FOUND && count > 1) {
             cmd_complain(c, "%s", err->text);

@@ -126,30 +126,25 @@ static bool is_shown(const struct cmd_context *c, const struct stats_tag *t, boo
     return active ? !!t->steps : t->info.tag[0] || c->style.format != OUT_TABLE;
 }
 
-static int put_tags(const struct cmd_context *c, const struct stats *s,
-                    const struct out_table *table, struct err *err)
+static void put_tags(const struct cmd_context *c, const struct stats *s,
+                     const struct out_table *table)
 {
-    struct out *out;
-    int rc = out_new(&out, &c->style, table, c, err);
+    struct out *out = out_new(&c->style, table, c);
 
-    if (rc < 0)
-        return rc;
     for (size_t i = 0; i < s->count; i++)
         if (i == 0 || is_shown(c, &s->tags[i], table == period_table))
             out_row(out, &s->tags[i]);
-    return out_end(out, 0);
+    out_end(out, 0);
 }
 
-static int put_tables(const struct cmd_context *c, const struct stats *s, struct err *err)
+static void put_tables(const struct cmd_context *c, const struct stats *s)
 {
     char text[WHEN_TEXT_SIZE];
-    int rc = put_tags(c, s, count_table, err);
 
-    if (rc < 0)
-        return rc;
+    put_tags(c, s, count_table);
     out_printf("\nwhat began and ended in the last %s, counted by dqd\n",
                when_format_rough(text, stats_elapsed_ms(s) / WHEN_MINUTE * WHEN_MINUTE));
-    return put_tags(c, s, period_table, err);
+    put_tags(c, s, period_table);
 }
 
 /* ---- a row for each step of time */
@@ -202,17 +197,14 @@ static void put_step(struct out *out, const struct stats *s, size_t step, bool e
     }
 }
 
-static int put_steps(const struct cmd_context *c, const struct stats *s, struct err *err)
+static void put_steps(const struct cmd_context *c, const struct stats *s)
 {
     bool people = c->style.format == OUT_TABLE;
-    struct out *out;
-    int rc = out_new(&out, &c->style, step_table, c, err);
+    struct out *out = out_new(&c->style, step_table, c);
 
-    if (rc < 0)
-        return rc;
     for (size_t i = 0; i < s->step_count; i++)
         put_step(out, s, i, !people);
-    return out_end(out, 0);
+    out_end(out, 0);
 }
 
 static int put_prometheus(const struct cmd_context *c, const struct stats *s,
@@ -335,10 +327,11 @@ static int run(struct cmd_context *c, struct err *err)
     else if (c->style.format == OUT_PROMETHEUS)
         rc = put_prometheus(c, &s, &fleet, err);
     else if (v->by >= 0)
-        rc = put_steps(c, &s, err);
+        put_steps(c, &s);
+    else if (c->style.format == OUT_TABLE)
+        put_tables(c, &s);
     else
-        rc =
-            c->style.format == OUT_TABLE ? put_tables(c, &s, err) : put_tags(c, &s, all_table, err);
+        put_tags(c, &s, all_table);
     if (rc == 0 && c->style.format != OUT_PROMETHEUS)
         fleet_note_dqds(c);
     return rc;

@@ -99,13 +99,11 @@ static int run(struct cmd_context *c, struct err *err)
     progress_clear(&progress);
     if (rc < 0)
         return rc;
-    rc = out_all(&c->style,
-                 OUT_OF(columns, TABLE_COLUMNS,
-                        any_paused(tags, count) ? TABLE_DROP : "paused_until," TABLE_DROP,
-                        v->columns),
-                 &fleet, tags, sizeof *tags, count, err);
-    if (rc == 0)
-        rc = out_flush(err);
+    out_all(&c->style,
+            OUT_OF(columns, TABLE_COLUMNS,
+                   any_paused(tags, count) ? TABLE_DROP : "paused_until," TABLE_DROP, v->columns),
+            &fleet, tags, sizeof *tags, count);
+    rc = out_flush(err);
     if (rc == 0 && count == 0)
         select_note_none(c, "no tag matches", v->tag);
     const struct handler_rest *rest;

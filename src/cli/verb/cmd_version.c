@@ -85,7 +85,7 @@ static int run(struct cmd_context *c, struct err *err)
 
     int rc = c->verbose ? ask(c, &v, err) : 0;
     if (rc == 0)
-        rc = out_record(&c->style, columns, sizeof columns / sizeof columns[0], &v, err);
+        out_record(&c->style, columns, MEM_COUNT(columns), &v);
     buf_done(&v.dqds);
     return rc;
 }

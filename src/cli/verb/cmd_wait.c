@@ -159,10 +159,8 @@ static int run(struct cmd_context *c, struct err *err)
                                     c->style.format == OUT_TSV ? "id,status,exit,signal,error"
                                                                : NULL};
     if (c->style.format != OUT_TABLE)
-        rc = out_new(&w.out, &c->style, &table, NULL, err);
-    if (rc == 0)
-        rc = wait_all(&w, v->timeout_ms, err);
-    rc = out_end(w.out, rc);
+        w.out = out_new(&c->style, &table, NULL);
+    rc = out_end(w.out, wait_all(&w, v->timeout_ms, err));
     free(w.tag);
     free(w.ids);
     return rc;
