@@ -142,10 +142,8 @@ int doctor_server_packet(struct doctor *d, struct doctor_finding *f, struct err 
 {
     size_t bytes = 0;
 
-    if (db_max_packet(d->c->db, &bytes, err) < 0) {
-        doctor_find(f, DOCTOR_BAD, "%s", err->text);
-        return 0;
-    }
+    if (db_max_packet(d->c->db, &bytes, err) < 0)
+        return err->code;
     bool starts = bytes >= SETTLEMENT_PACKET_LEAST;
     if (bytes < PACKET_SMALL)
         doctor_find(f, starts ? DOCTOR_WARN : DOCTOR_BAD,

@@ -75,6 +75,13 @@ void cell_set_bool(struct cell *cell, bool truth)
     cell->number = truth;
 }
 
+struct buf *cell_buffer(void)
+{
+    static struct buf text = BUF_INIT;
+    buf_reset(&text);
+    return &text;
+}
+
 void cell_set_field(struct cell *cell, const struct column *c, const void *row)
 {
     const void *p = (const char *)row + c->offset;

@@ -49,6 +49,8 @@ void cell_set_duration(struct cell *cell, int64_t ms);
 void cell_set_until(struct cell *cell, int64_t at);
 void cell_set_since(struct cell *cell, int64_t at); /* how late something is: CELL_WARN */
 void cell_set_bool(struct cell *cell, bool truth);
+/* An empty buffer for the text of a cell that a getter makes. It lives until the next call. */
+struct buf *cell_buffer(void);
 /* The field of a row, as the type of its column says. */
 void cell_set_field(struct cell *cell, const struct column *c, const void *row);
 

@@ -31,30 +31,30 @@ struct bench_values {
 #define ROW ((const struct judge_row *)row)
 
 /* For people: three digits that count, thousands apart, millions in words. */
-static void round_text(char *ret, size_t size, double v)
+static void put_rounded(struct buf *b, double v)
 {
     if (v >= 1e9)
-        snprintf(ret, size, "%.*f billion", v < 1e10 ? 1 : 0, v / 1e9);
+        buf_printf(b, "%.*f billion", v < 1e10 ? 1 : 0, v / 1e9);
     else if (v >= 1e6)
-        snprintf(ret, size, "%.*f million", v < 1e7 ? 1 : 0, v / 1e6);
+        buf_printf(b, "%.*f million", v < 1e7 ? 1 : 0, v / 1e6);
     else if (v >= 1000)
-        snprintf(ret, size, "%d,%03d", (int)v / 1000, (int)v % 1000);
+        buf_printf(b, "%d,%03d", (int)v / 1000, (int)v % 1000);
     else if (v == (double)(int)v)
-        snprintf(ret, size, "%d", (int)v);
+        buf_printf(b, "%d", (int)v);
     else
-        snprintf(ret, size, "%.*f", v < 10 ? 2 : v < 100 ? 1 : 0, v);
+        buf_printf(b, "%.*f", v < 10 ? 2 : v < 100 ? 1 : 0, v);
 }
 
 static void set_value(const void *arg, struct cell *ret, double v)
 {
-    static char text[32];
+    struct buf *b = cell_buffer();
     const struct cmd_context *c = arg;
 
     ret->kind = CELL_REAL;
     ret->real = v;
     if (c->style.format == OUT_TABLE) {
-        round_text(text, sizeof text, v);
-        cell_set_text(ret, text);
+        put_rounded(b, v);
+        cell_set_text(ret, b->data);
     }
 }
 

@@ -87,12 +87,11 @@ static void put_retry(struct buf *b, const struct failures_group *g, const struc
 
 static void get_retry(const void *row, const void *arg, struct cell *ret)
 {
-    static struct buf line = BUF_INIT;
+    struct buf *line = cell_buffer();
     if (GROUP->failed == 0)
         return;
-    buf_reset(&line);
-    put_retry(&line, GROUP, arg);
-    cell_set_text(ret, line.data);
+    put_retry(line, GROUP, arg);
+    cell_set_text(ret, line->data);
 }
 
 static void get_sampled(const void *row __attribute__((unused)), const void *arg, struct cell *ret)

@@ -46,25 +46,24 @@ OUT_GETTER(event)
 }
 
 /* The instant of the text is one of the database, in UTC. Returns it as people see the others,
- * until the next call; NULL: there is none. */
+ * in the buffer of cells; NULL: there is none. */
 static const char *lost_for_people(const char *detail, const struct cell_style *style)
 {
     static const char since[] = "silent since ";
-    static struct buf text = BUF_INIT;
+    struct buf *text = cell_buffer();
     const char *stamp = strstr(detail, since), *end = stamp ? strstr(stamp, " UTC") : NULL;
     int64_t at;
 
-    buf_reset(&text);
     if (!end)
         return NULL;
     stamp += strlen(since);
-    buf_add(&text, stamp, (size_t)(end - stamp));
-    if (when_parse_sql(text.data, &at, NULL) < 0)
+    buf_add(text, stamp, (size_t)(end - stamp));
+    if (when_parse_sql(text->data, &at, NULL) < 0)
         return NULL;
-    buf_reset(&text);
-    buf_add(&text, detail, (size_t)(stamp - detail));
-    cell_put_time(&text, style, at, false);
-    return text.data;
+    buf_reset(text);
+    buf_add(text, detail, (size_t)(stamp - detail));
+    cell_put_time(text, style, at, false);
+    return text->data;
 }
 
 /* arg: struct out_style */

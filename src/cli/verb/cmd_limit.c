@@ -27,21 +27,13 @@ struct limit_values {
 
 #define ROW ((const struct limit_row *)row)
 
-/* A cell's text must live until its getter is called again. */
-static void set_text(struct cell *ret, struct buf *b, char (*keep)[512])
-{
-    snprintf(*keep, sizeof *keep, "%s", b->len ? b->data : "open");
-    cell_set_text(ret, *keep);
-}
-
 OUT_GETTER(rate)
 {
-    static char text[512];
-    BUF_LOCAL struct buf b = BUF_INIT;
+    struct buf *b = cell_buffer();
     if (!ROW->limit.rate.count)
         return;
-    rate_put(&b, &ROW->limit.rate);
-    set_text(ret, &b, &text);
+    rate_put(b, &ROW->limit.rate);
+    cell_set_text(ret, b->data);
 }
 
 OUT_GETTER(burst)
@@ -52,14 +44,13 @@ OUT_GETTER(burst)
 
 OUT_GETTER(state)
 {
-    static char text[512];
-    BUF_LOCAL struct buf b = BUF_INIT;
+    struct buf *b = cell_buffer();
     struct limit l = ROW->limit;
     l.name = NULL;
     l.probed = l.breaker > 0;
     const struct limit_answer a = limit_ask(&l, 0, ROW->now_at, 0);
-    limit_put(&b, &l, &a, ROW->now_at);
-    set_text(ret, &b, &text);
+    limit_put(b, &l, &a, ROW->now_at);
+    cell_set_text(ret, b->len ? b->data : "open");
 }
 
 /* clang-format off */

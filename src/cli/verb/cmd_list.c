@@ -189,19 +189,16 @@ static void waits_done(struct waits *w)
     fleet_done(&w->fleet);
 }
 
-/* As text, which lives until the next call. */
 static void get_waits(const void *row, const void *arg, struct cell *ret)
 {
-    static char text[512];
-    BUF_LOCAL struct buf b = BUF_INIT;
+    struct buf *b = cell_buffer();
     const struct waits *w = arg;
     const struct task *t = row;
     for (size_t i = 0; i < w->count; i++)
         if (strcmp(w->tags[i].tag, t->tag) == 0)
-            fleet_put_waits(&b, &w->fleet, &w->tags[i], w->now_at);
-    snprintf(text, sizeof text, "%s", b.len ? b.data : "");
-    if (b.len)
-        cell_set_text(ret, text);
+            fleet_put_waits(b, &w->fleet, &w->tags[i], w->now_at);
+    if (b->len)
+        cell_set_text(ret, b->data);
 }
 
 static const struct column waits_column =
