@@ -78,28 +78,24 @@ static int make_task(struct cmd_context *c, const struct bulk_values *v, struct 
                              .attempt = v->attempted > 0 ? (uint32_t)v->attempted : 0,
                              .expires_ms = v->expires_ms > 0 ? v->expires_ms : 0};
     LOCAL_BY(fleet_done) struct fleet fleet = {0};
-    int rc = task_check_tag(ret->tag, strlen(ret->tag), err);
-    if (rc == 0 && ret->key)
-        rc = task_check_key(ret->key, strlen(ret->key), err);
-    if (rc == 0)
-        rc = body_read(c->operand_count > 1 ? c->operands[1] : NULL, body, err);
-    if (rc == 0 && v->dry_run) /* nothing is stored: the clock of this host will do */
-        c->now_at = when_host_wall();
-    if (rc == 0 && !v->sql)
-        rc = cmd_open(c, v->dry_run ? CMD_NOTHING : CMD_DB, err);
-    if (rc == 0)
-        rc = cmd_resolve(c, &v->at, &ret->expected_at, err);
-    if (rc == 0 && v->expires_at.text)
-        rc = cmd_resolve(c, &v->expires_at, &ret->expires_at, err);
-    if (rc == 0 && c->operand_count <= 1) /* it may have come meanwhile */
-        rc = body_check_input(err);
-    if (rc == 0 && ret->attempt)
-        rc = fleet_set_wait(c->db, &fleet, v->in_ms >= 0 || v->at.text, ret, err);
-    if (rc == 0)
-        rc = bulk_line_check_expiry(c, ret, err);
+    if (task_check_tag(ret->tag, strlen(ret->tag), err) < 0 ||
+        (ret->key && task_check_key(ret->key, strlen(ret->key), err) < 0) ||
+        body_read(c->operand_count > 1 ? c->operands[1] : NULL, body, err) < 0)
+        return err->code;
     ret->body = body->data ? body->data : "";
     ret->body_size = body->len;
-    return rc;
+    if (v->dry_run) /* nothing is stored: the clock of this host will do */
+        c->now_at = when_host_wall();
+    if (!v->sql && cmd_open(c, v->dry_run ? CMD_NOTHING : CMD_DB, err) < 0)
+        return err->code;
+    if (cmd_resolve(c, &v->at, &ret->expected_at, err) < 0 ||
+        cmd_resolve(c, &v->expires_at, &ret->expires_at, err) < 0)
+        return err->code;
+    if (c->operand_count <= 1 && body_check_input(err) < 0) /* it may have come meanwhile */
+        return err->code;
+    if (ret->attempt && fleet_set_wait(c->db, &fleet, v->in_ms >= 0 || v->at.text, ret, err) < 0)
+        return err->code;
+    return bulk_line_check_expiry(c, ret, err);
 }
 
 static int report(struct cmd_context *c, const struct task_new *t, const struct added *added,

@@ -264,34 +264,29 @@ static int run_backfill(struct cmd_context *c, struct err *err)
 {
     const struct backfill_values *v = c->values;
     LOCAL_BY(schedule_row_done) struct schedule s = {0};
-    int64_t from_at = 0, to_at, now_at = 0, *slots = NULL;
+    int64_t from_at = 0, to_at, now_at;
+    MEM_LOCAL int64_t *slots = NULL;
     size_t count = 0;
     if (!v->from.text)
         return err_set(err, ERR_USAGE, "from when? Give --from TIME");
-    int rc = schedule_store_find(c->db, c->operands[0], false, &s, err);
-    if (rc == 0)
-        rc = cmd_now(c, &now_at, err);
+    if (schedule_store_find(c->db, c->operands[0], false, &s, err) < 0 ||
+        cmd_now(c, &now_at, err) < 0)
+        return err->code;
     /* what is not decided yet runs by itself */
     to_at = s.next_at == TASK_TIME_NONE || s.kind == TIMETABLE_GAP ? now_at
                                                                    : MIN(now_at, s.next_at - 1);
-    if (rc == 0)
-        rc = cmd_resolve(c, &v->from, &from_at, err);
-    if (rc == 0)
-        rc = cmd_resolve(c, &v->to, &to_at, err);
-    if (rc == 0 && to_at > now_at)
-        rc = err_set(err, ERR_USAGE,
-                     "--to: that is in the future; its slots will run by themselves");
-    if (rc == 0)
-        rc = find_slots(&s, from_at, to_at, &slots, &count, err);
-    if (rc == 0)
-        rc = backfill(c, v, slots, count, err);
-    if (rc == 0) {
-        cmd_wake(c, 0);
-        cmd_note(c, "%s: %zu slot%s run%s", s.name, count, count == 1 ? "" : "s",
-                 count == 1 ? "s" : "");
-    }
-    free(slots);
-    return rc;
+    if (cmd_resolve(c, &v->from, &from_at, err) < 0 || cmd_resolve(c, &v->to, &to_at, err) < 0)
+        return err->code;
+    if (to_at > now_at)
+        return err_set(err, ERR_USAGE,
+                       "--to: that is in the future; its slots will run by themselves");
+    if (find_slots(&s, from_at, to_at, &slots, &count, err) < 0 ||
+        backfill(c, v, slots, count, err) < 0)
+        return err->code;
+    cmd_wake(c, 0);
+    cmd_note(c, "%s: %zu slot%s run%s", s.name, count, count == 1 ? "" : "s",
+             count == 1 ? "s" : "");
+    return 0;
 }
 
 #define FIELD(name) offsetof(struct backfill_values, name)
