@@ -11,7 +11,6 @@
 #include "base/zone_names.h"
 
 #include <ctype.h>
-#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>

@@ -17,7 +17,6 @@
 #include "base/zone_names.h"
 
 #include <stdlib.h>
-#include <string.h>
 #include <sys/param.h>
 
 /* cron.c of Debian's cron: a larger change is a correction of the clock, and the new time counts at

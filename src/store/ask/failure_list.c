@@ -69,14 +69,14 @@ static int list_part(struct db *db, int64_t since_at, int64_t before_at, bool ne
             SQL_PART(COLUMNS_SELECT(FAILURE_COLUMNS)), SQL_TIME(since_at), SQL_TIME(before_at),
             SQL_PART(order));
     if (most)
-        buf_printf(&sql, " LIMIT %zu", most);
+        sql_put(&sql, " LIMIT ?", SQL_ID(most));
     buf_str(&sql, ") x JOIN dq_task t FORCE INDEX (PRIMARY) ON t.id = x.task_id");
     if (w->tag_glob)
         task_filter_put_tag(&sql, "t.", w->tag_glob);
-    buf_printf(&sql,
-               " JOIN dq_attempt a FORCE INDEX (PRIMARY) ON a.task_id = x.task_id"
-               " AND a.version = x.version ORDER BY x.finish_time%s",
-               order);
+    sql_put(&sql,
+            " JOIN dq_attempt a FORCE INDEX (PRIMARY) ON a.task_id = x.task_id"
+            " AND a.version = x.version ORDER BY x.finish_time?",
+            SQL_PART(order));
     return db_all_streamed(db, &sql, FAILURE_COUNT, take_failure, w, err);
 }
 

@@ -8,12 +8,10 @@
 #include "store/ask/tag_count.h"
 #include "store/ask/tag_store.h"
 #include "store/db/columns.h"
-#include "store/db/db_put.h"
 #include "store/fleet/schedule_row.h"
 #include "store/row/sql.h"
 #include "store/work/peek_store.h"
 
-#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/param.h>
@@ -97,44 +95,34 @@ static void put_tasks(const struct reading *w, struct buf *sql, struct tag_count
 {
     buf_str(sql, " FROM (SELECT tag, expected_time FROM dq_task FORCE INDEX (due) WHERE status ");
     if (count)
-        buf_printf(sql, "= %u", parts[0]->status);
+        sql_put(sql, "= ?", SQL_INT(parts[0]->status));
     else
         buf_str(sql, SQL_PENDING);
-    for (size_t i = 0; i < count; i++) {
-        buf_str(sql, i ? ", " : " AND tag IN (");
-        sql_put_tag(sql, parts[i]->tag);
-    }
-    buf_str(sql, count ? ") AND expected_time > " : " AND expected_time > ");
-    db_put_time(sql, w->to->now_at);
-    buf_str(sql, " AND expected_time < ");
-    db_put_time(sql, end_of(w));
+    for (size_t i = 0; i < count; i++)
+        sql_put(sql, i ? ", ?" : " AND tag IN (?", SQL_TAG(parts[i]->tag));
+    sql_put(sql, "? AND expected_time > ? AND expected_time < ?", SQL_PART(count ? ")" : NULL),
+            SQL_TIME(w->to->now_at), SQL_TIME(end_of(w)));
     if (count)
-        buf_printf(sql, " LIMIT %d", 4 * READ_MOST);
+        sql_put(sql, " LIMIT ?", SQL_INT(4 * READ_MOST));
     buf_str(sql, ") x");
 }
 
 static int read_tasks(struct reading *w, struct tag_count *const *parts, size_t count,
                       struct err *err)
 {
-    BUF_LOCAL struct buf sql = BUF_INIT;
+    BUF_LOCAL struct buf tasks = BUF_INIT;
 
-    buf_printf(&sql, "SELECT %s", COLUMNS_SELECT(STEP_COLUMNS));
-    put_tasks(w, &sql, parts, count);
-    buf_str(&sql, " GROUP BY TIMESTAMPDIFF(MICROSECOND, ");
-    db_put_time(&sql, w->to->from_at);
-    buf_printf(&sql, ", expected_time) DIV %" PRId64, w->step_ms * 1000);
-    int rc = db_all(w->db, &sql, STEP_COUNT, take_step, w, err);
-    buf_reset(&sql);
-    buf_printf(&sql, "SELECT %s", COLUMNS_SELECT(HERD_COLUMNS));
-    put_tasks(w, &sql, parts, count);
-    buf_str(&sql, " GROUP BY tag, TIMESTAMPDIFF(SECOND, ");
-    db_put_time(&sql, w->to->from_at);
-    buf_printf(&sql,
-               ", expected_time) HAVING COUNT(*) >= %d ORDER BY COUNT(*) DESC LIMIT"
-               " %d",
-               FORECAST_HERD, HERDS_LISTED);
+    put_tasks(w, &tasks, parts, count);
+    int rc = sql_all(w->db, STEP_COUNT, take_step, w, err,
+                     "SELECT ?? GROUP BY TIMESTAMPDIFF(MICROSECOND, ?, expected_time) DIV ?",
+                     SQL_PART(COLUMNS_SELECT(STEP_COLUMNS)), SQL_PART(tasks.data),
+                     SQL_TIME(w->to->from_at), SQL_INT(w->step_ms * 1000));
     if (rc == 0)
-        rc = db_all(w->db, &sql, HERD_COUNT, take_herd, w, err);
+        rc = sql_all(w->db, HERD_COUNT, take_herd, w, err,
+                     "SELECT ?? GROUP BY tag, TIMESTAMPDIFF(SECOND, ?, expected_time)"
+                     " HAVING COUNT(*) >= ? ORDER BY COUNT(*) DESC LIMIT ?",
+                     SQL_PART(COLUMNS_SELECT(HERD_COLUMNS)), SQL_PART(tasks.data),
+                     SQL_TIME(w->to->from_at), SQL_INT(FORECAST_HERD), SQL_INT(HERDS_LISTED));
     return rc;
 }
 

@@ -70,10 +70,7 @@ static void take_taken(const struct db_rows *r, void *arg)
 /* Appends the condition for tasks of the table that have the id of one of these. */
 static bool put_same_ids(struct buf *sql, const struct import_item *items, size_t n)
 {
-    buf_str(sql, "FORCE INDEX (PRIMARY) WHERE id IN (");
-    for (size_t i = 0; i < n; i++)
-        buf_printf(sql, "%s%" PRIu64, i ? "," : "", items[i].task.id);
-    buf_str(sql, ") ORDER BY id LIMIT 1");
+    sql_put(sql, "FORCE INDEX (PRIMARY) WHERE id IN ? ORDER BY id LIMIT 1", SQL_IDS(items, n));
     return true;
 }
 

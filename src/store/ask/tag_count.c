@@ -14,7 +14,6 @@
 #include "store/db/db_put.h"
 #include "store/row/sql.h"
 
-#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/param.h>
@@ -285,11 +284,10 @@ static int find_point(struct db *db, const struct range *r, bool last, uint64_t 
                       struct point *ret, struct err *err)
 {
     BUF_LOCAL struct buf sql = BUF_INIT;
-    const char *order = last ? SQL_DUE_ORDER("", " DESC") : SQL_DUE_ORDER("", "");
-
     buf_printf(&sql, "SELECT %s", COLUMNS_SELECT(POINT_COLUMNS));
     put_range(&sql, r);
-    buf_printf(&sql, " ORDER BY %s LIMIT 1 OFFSET %" PRIu64, order, number);
+    sql_put(&sql, " ORDER BY ? LIMIT 1 OFFSET ?",
+            SQL_PART(last ? SQL_DUE_ORDER("", " DESC") : SQL_DUE_ORDER("", "")), SQL_ID(number));
     return db_first(db, &sql, POINT_COUNT, take_point, ret, err);
 }
 

@@ -120,7 +120,7 @@ static int insert_one(struct db *db, const struct task_new *t,
                       const unsigned char token[TASK_TOKEN_SIZE], bool at_once, bool alone,
                       struct task_added *ret, struct err *err)
 {
-    struct db_statement st = DB_STATEMENT_INIT;
+    LOCAL_BY(db_statement_done) struct db_statement st = DB_STATEMENT_INIT;
     unsigned has = task_new_columns(t, 1);
 
     buf_str(&st.sql, at_once ? "SET STATEMENT innodb_lock_wait_timeout = 0 FOR " : "");
@@ -138,10 +138,7 @@ static int insert_one(struct db *db, const struct task_new *t,
         db_statement_cut(&st, len, 0);
         rc = exec_insert(db, &st, t, alone, ret, err);
     }
-    if (rc == 0)
-        rc = err_set(err, ERR_LOST, "the server returned no row for a task that it stored");
-    db_statement_done(&st);
-    return rc;
+    return rc ? rc : err_set(err, ERR_LOST, "the server returned no row for a task that it stored");
 }
 
 /* What waits for a key keeps others from storing what is next to it in the index: if there is no
@@ -171,11 +168,10 @@ static void put_time(struct buf *sql, const struct task_new *t, enum key_conflic
         task_new_put_expected(sql, t);
         return;
     }
-    buf_printf(sql, "COALESCE(%s(%s, ", on_conflict == KEY_AGAIN ? "LEAST" : "GREATEST", column);
-    task_new_put_expected(sql, t);
-    buf_str(sql, "), ");
-    task_new_put_expected(sql, t);
-    buf_chr(sql, ')');
+    BUF_LOCAL struct buf expected = BUF_INIT;
+    task_new_put_expected(&expected, t);
+    sql_put(sql, "COALESCE(?(?, ?), ?)", SQL_PART(on_conflict == KEY_AGAIN ? "LEAST" : "GREATEST"),
+            SQL_PART(column), SQL_PART(expected.data), SQL_PART(expected.data));
 }
 
 /* 1: replaced, 0: it has changed since, or is gone. What is added again replaces whatever is
@@ -183,32 +179,29 @@ static void put_time(struct buf *sql, const struct task_new *t, enum key_conflic
 static int replace_row(struct db *db, const struct task_new *t, const struct claim_ref *old,
                        enum key_conflict on_conflict, struct err *err)
 {
-    struct db_statement st = DB_STATEMENT_INIT;
+    LOCAL_BY(db_statement_done) struct db_statement st = DB_STATEMENT_INIT;
     struct buf *sql = &st.sql;
     uint64_t rows = 0;
 
-    buf_str(sql, "UPDATE dq_task SET priority = "); /* status follows from it */
-    sql_put_level(sql, t->level);
-    buf_str(sql, ", ");
-    sql_put_transition(sql, TASK_RESCHEDULE, NULL);
-    buf_str(sql, ", " SQL_NEXT_RUN_IF("(claim_token IS NOT NULL OR execution_time IS NOT NULL)"));
-    buf_printf(sql, ", attempt = %" PRIu32 ", message_body = ", t->attempt);
+    /* status follows from priority */
+    sql_put(sql,
+            "UPDATE dq_task SET priority = ?, ?, " SQL_NEXT_RUN_IF(
+                "(claim_token IS NOT NULL OR execution_time IS NOT NULL)") ", attempt = ?,"
+                                                                           " message_body = ",
+            SQL_LEVEL(t->level), SQL_TRANSITION(TASK_RESCHEDULE), SQL_INT(t->attempt));
     db_statement_put(&st, t->body ? t->body : "", t->body_size);
-    buf_printf(sql, ", body_size = %zu, max_attempts = ", t->body_size);
+    sql_put(sql, ", body_size = ?, max_attempts = ", SQL_ID(t->body_size));
     task_new_put_max_attempts(sql, t);
     buf_str(sql, ", expected_time = ");
     put_time(sql, t, on_conflict, "expected_time");
     buf_str(sql, ", expires_time = ");
     task_new_put_expires(sql, t, "expected_time");
-    buf_str(sql, " WHERE ");
-    sql_put_from(sql, TASK_RESCHEDULE);
-    buf_printf(sql, " AND id = %" PRIu64, old->id);
+    sql_put(sql, " WHERE ? AND id = ?", SQL_FROM(TASK_RESCHEDULE), SQL_ID(old->id));
     if (on_conflict == KEY_REPLACE)
-        buf_printf(sql, " AND version = %" PRIu64, old->version);
+        sql_put(sql, " AND version = ?", SQL_ID(old->version));
     int rc = task_new_check_packet(db, &st, t, err);
     if (rc == 0)
         rc = db_statement_exec(db, &st, &rows, err);
-    db_statement_done(&st);
     return rc < 0 ? rc : rows > 0;
 }
 
@@ -216,7 +209,7 @@ static int replace_row(struct db *db, const struct task_new *t, const struct cla
 static int mark_row(struct db *db, const struct task_new *t, uint64_t id,
                     enum key_conflict on_conflict, struct err *err)
 {
-    struct db_statement st = DB_STATEMENT_INIT;
+    LOCAL_BY(db_statement_done) struct db_statement st = DB_STATEMENT_INIT;
     struct buf *sql = &st.sql;
     uint64_t rows = 0;
 
@@ -230,16 +223,13 @@ static int mark_row(struct db *db, const struct task_new *t, uint64_t id,
     buf_str(sql, ", expires_time = ");
     task_new_put_expires(sql, t, "again_time");
     if (t->max_attempts)
-        buf_printf(sql, ", max_attempts = %" PRIu32, t->max_attempts);
+        sql_put(sql, ", max_attempts = ?", SQL_INT(t->max_attempts));
     if (t->level)
-        buf_printf(sql, ", priority = %u", sql_pending(t->level));
-    buf_str(sql, " WHERE ");
-    sql_put_from(sql, TASK_AGAIN);
-    buf_printf(sql, " AND id = %" PRIu64, id);
+        sql_put(sql, ", priority = ?", SQL_LEVEL(t->level));
+    sql_put(sql, " WHERE ? AND id = ?", SQL_FROM(TASK_AGAIN), SQL_ID(id));
     rc = task_new_check_packet(db, &st, t, err);
     if (rc == 0)
         rc = db_statement_exec(db, &st, &rows, err);
-    db_statement_done(&st);
     return rc < 0 ? rc : rows > 0;
 }
 
@@ -414,7 +404,7 @@ static int insert_some(struct db *db, const struct task_new *t, size_t n,
                        size_t most, size_t *ret_rows, size_t *ret_kept, size_t *ret_bad,
                        struct err *err)
 {
-    struct db_statement st = DB_STATEMENT_INIT;
+    LOCAL_BY(db_statement_done) struct db_statement st = DB_STATEMENT_INIT;
     size_t try = MIN(n, STATEMENT_ROWS);
     unsigned has = task_new_columns(t, try);
 
@@ -426,9 +416,10 @@ static int insert_some(struct db *db, const struct task_new *t, size_t n,
     if (counted)
         buf_str(&st.sql, TASK_NEW_KEEP);
     *ret_bad = 0;
+    *ret_rows = rows;
     int rc = task_new_check_packet(db, &st, t, err);
     if (rc < 0)
-        goto out;
+        return rc;
     rc = db_statement_exec(db, &st, NULL, err);
     if (rc == 0 && counted)
         *ret_kept += db_duplicates(db);
@@ -440,9 +431,6 @@ static int insert_some(struct db *db, const struct task_new *t, size_t n,
     } else if (rc == ERR_DUPLICATE) {
         err_set(err, rc, "tag %s, key %s: a live task has that key", t->tag, t->key);
     }
-out:
-    *ret_rows = rows;
-    db_statement_done(&st);
     return rc;
 }
 

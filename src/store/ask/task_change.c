@@ -8,7 +8,6 @@
  */
 #include "store/ask/task_change.h"
 #include "base/order.h"
-#include "store/db/columns.h"
 #include "store/db/db_connect.h"
 #include "store/db/db_latest.h"
 #include "store/db/db_put.h"
@@ -68,55 +67,48 @@ static void put_spread(struct buf *sql, const struct changing *w, const struct p
 
 static void put_due(struct buf *sql, const struct changing *w, const struct part *p)
 {
-    if (w->change->over_ms)
+    const struct task_change *c = w->change;
+
+    if (c->over_ms)
         put_spread(sql, w, p);
-    else if (w->change->expected_at == TASK_TIME_NONE)
-        sql_put_from_now(sql, w->change->delay_ms);
     else
-        db_put_time(sql, w->change->expected_at);
+        sql_put(sql, "?",
+                c->expected_at == TASK_TIME_NONE ? SQL_FROM_NOW(c->delay_ms)
+                                                 : SQL_TIME(c->expected_at));
 }
 
 static int change_rows(const struct changing *w, const struct part *p, uint64_t *ret_rows,
                        struct err *err)
 {
     const struct task_change *change = w->change;
-    BUF_LOCAL struct buf sql = BUF_INIT;
+    BUF_LOCAL struct buf due = BUF_INIT, times = BUF_INIT;
 
-    buf_str(&sql, "UPDATE dq_task FORCE INDEX (PRIMARY) SET ");
-    sql_put_transition(&sql, change->event, NULL);
     if (task_transition(change->event)->due == DUE_GIVEN) {
-        buf_str(&sql, ", expires_time = ");
-        if (change->moves_expiry) { /* assignments are made from left to right */
-            buf_str(&sql, "expires_time + INTERVAL TIMESTAMPDIFF(MICROSECOND, expected_time, ");
-            put_due(&sql, w, p);
-            buf_str(&sql, ") MICROSECOND");
-        } else {
-            buf_str(&sql, "NULL");
-        }
-        buf_str(&sql, ", expected_time = ");
-        put_due(&sql, w, p);
+        put_due(&due, w, p);
+        if (change->moves_expiry) /* assignments are made from left to right */
+            sql_put(&times,
+                    ", expires_time = expires_time + INTERVAL TIMESTAMPDIFF(MICROSECOND,"
+                    " expected_time, ?) MICROSECOND, expected_time = ?",
+                    SQL_PART(due.data), SQL_PART(due.data));
+        else
+            sql_put(&times, ", expires_time = NULL, expected_time = ?", SQL_PART(due.data));
     }
-    buf_str(&sql, " WHERE ");
-    sql_put_from(&sql, change->event);
-    buf_str(&sql, " AND ");
-    claim_ref_put(&sql, p->refs, p->count);
-    return db_exec(w->db, &sql, ret_rows, err);
+    return sql_exec(w->db, ret_rows, err,
+                    "UPDATE dq_task FORCE INDEX (PRIMARY) SET ?? WHERE ? AND ?",
+                    SQL_TRANSITION(change->event), SQL_PART(times.data), SQL_FROM(change->event),
+                    CLAIM_REF_THESE(p->refs, p->count));
 }
 
 /* Locks those of refs that are running, and records the attempts that end here. */
 static int end_attempts(struct db *db, struct claim_ref *refs, size_t count, bool drop_stale,
                         uint64_t *ret_running, struct err *err)
 {
-    BUF_LOCAL struct buf sql = BUF_INIT;
     size_t locked = 0;
 
     if (count == 0)
         return 0;
-    buf_printf(&sql, "SELECT %s FROM dq_task FORCE INDEX (PRIMARY) WHERE status = %d AND ",
-               COLUMNS_SELECT(CLAIM_REF_COLUMNS), TASK_RUNNING);
-    claim_ref_put(&sql, refs, count);
-    buf_str(&sql, " FOR UPDATE");
-    int rc = claim_ref_read(db, &sql, refs, count, &locked, err);
+    int rc = claim_ref_find(db, refs, count, &locked, err, "status = ? AND ? FOR UPDATE",
+                            SQL_INT(TASK_RUNNING), CLAIM_REF_THESE(refs, count));
     if (rc == 0 && locked && drop_stale)
         rc = attempt_store_drop_stale(db, refs, locked, err);
     if (rc == 0 && locked)
@@ -129,16 +121,11 @@ static int end_attempts(struct db *db, struct claim_ref *refs, size_t count, boo
 static int read_changed(struct db *db, enum task_event event, const struct part *x,
                         struct claim_ref *ret, size_t *ret_count, struct err *err)
 {
-    BUF_LOCAL struct buf sql = BUF_INIT;
-
     for (size_t i = 0; i < x->count; i++)
         ret[i] = (struct claim_ref){x->refs[i].id, x->refs[i].version + 1};
-    buf_printf(&sql, "SELECT %s FROM dq_task FORCE INDEX (PRIMARY) WHERE ",
-               COLUMNS_SELECT(CLAIM_REF_COLUMNS));
-    sql_put_statuses(&sql, TASK_BIT(task_transition(event)->to));
-    buf_str(&sql, " AND ");
-    claim_ref_put(&sql, ret, x->count);
-    return claim_ref_read(db, &sql, ret, x->count, ret_count, err);
+    return claim_ref_find(db, ret, x->count, ret_count, err, "? AND ?",
+                          SQL_STATUSES(TASK_BIT(task_transition(event)->to)),
+                          CLAIM_REF_THESE(ret, x->count));
 }
 
 /* If another session was quicker with some tasks, those that were changed have to be read. */
@@ -201,13 +188,8 @@ static int count_changed(struct db *db, enum task_event event, const struct part
     return rc;
 }
 
-static uint64_t changing_id(const void *arg, size_t i)
-{
-    const struct changing *w = arg;
-    return w->x->refs[w->from + i].id;
-}
-
-static int change_some(void *arg, const size_t *at, size_t n, struct err *err)
+static int change_some(void *arg, const struct claim_ref *refs, const size_t *at, size_t n,
+                       struct err *err)
 {
     struct changing *w = arg;
     struct part part = {.count = n};
@@ -217,7 +199,7 @@ static int change_some(void *arg, const size_t *at, size_t n, struct err *err)
 
     for (size_t i = 0; i < n; i++) {
         part.place[i] = w->from + at[i];
-        part.refs[i] = w->x->refs[part.place[i]];
+        part.refs[i] = refs[i];
         part.running[i] = w->x->running[part.place[i]];
     }
     for (int tries = 0; tries < TARGETS_TRIES; tries++) {
@@ -281,7 +263,7 @@ int task_change(struct db *db, const struct targets *x, const struct task_change
     for (size_t from = 0; rc == 0 && go_on && from < x->count; from += n) {
         struct changing w = {db, &timed, steps->act, x, from, {0, 0}};
         n = targets_step(x, from);
-        rc = change ? rows_run(db, &(struct rows_work){n, &w, changing_id, change_some, NULL},
+        rc = change ? rows_run(db, &(struct rows_work){x->refs + from, n, &w, change_some, NULL},
                                false, faults, err)
                     : delete_step(&w, n, faults, err);
         so_far.changed += w.sum.rows;

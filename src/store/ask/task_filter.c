@@ -99,10 +99,8 @@ void task_filter_put_row(struct buf *sql, const struct task_filter *f)
 
 void task_filter_put(struct buf *sql, const struct task_filter *f, unsigned statuses)
 {
-    if (statuses != TASK_ANY) {
-        buf_str(sql, " AND ");
-        sql_put_statuses(sql, statuses);
-    }
+    if (statuses != TASK_ANY)
+        sql_put(sql, " AND ?", SQL_STATUSES(statuses));
     if (f->tag_glob && !task_filter_has_wildcard(f->tag_glob))
         task_filter_put_tag(sql, "", f->tag_glob);
     if (f->key)

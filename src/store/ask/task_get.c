@@ -66,12 +66,10 @@ int task_get_outputs(struct db *db, const uint64_t *ids, size_t n,
                      void (*fn)(uint64_t id, const void *output, size_t size, void *arg), void *arg,
                      struct err *err)
 {
-    BUF_LOCAL struct buf sql = BUF_INIT;
     struct calling calling = {fn, arg};
 
-    buf_printf(&sql, "SELECT %s FROM dq_task FORCE INDEX (PRIMARY) WHERE ",
-               COLUMNS_SELECT(OUTPUT_COLUMNS));
-    sql_put_ids(&sql, "id", ids, n);
-    buf_str(&sql, " AND output IS NOT NULL ORDER BY id");
-    return db_all_streamed(db, &sql, OUTPUT_COUNT, call, &calling, err);
+    return sql_all_streamed(db, OUTPUT_COUNT, call, &calling, err,
+                            "SELECT ? FROM dq_task FORCE INDEX (PRIMARY) WHERE id IN ?"
+                            " AND output IS NOT NULL ORDER BY id",
+                            SQL_PART(COLUMNS_SELECT(OUTPUT_COLUMNS)), SQL_IDS(ids, n));
 }

@@ -123,13 +123,11 @@ static void put_page(struct buf *sql, const struct task_keys *k, size_t number,
 
     buf_str(sql, "(SELECT ");
     buf_printf(sql, COLUMNS_SELECT(KEY_COLUMNS), number);
-    buf_printf(sql, " FROM dq_task FORCE INDEX (%s) WHERE ", c->tag ? "due" : "PRIMARY");
-    if (c->tag) {
-        buf_printf(sql, "status = %d AND tag = ", c->status);
-        sql_put_tag(sql, c->tag);
-    } else {
-        buf_str(sql, "1");
-    }
+    if (c->tag)
+        sql_put(sql, " FROM dq_task FORCE INDEX (due) WHERE status = ? AND tag = ?",
+                SQL_INT(c->status), SQL_TAG(c->tag));
+    else
+        buf_str(sql, " FROM dq_task FORCE INDEX (PRIMARY) WHERE 1");
     task_filter_put_time(sql, k->f, TASK_FILTER_DUE);
     if (!k->f->search) /* else what does not match has to be counted */
         task_filter_put_row(sql, k->f);
@@ -239,7 +237,7 @@ static int add_tags(struct task_keys *k, struct err *err)
     return sql_all(k->db, COLUMNS_ONE, take_tag, k, err,
                    "SELECT tag FROM (SELECT status, tag FROM dq_task FORCE INDEX (due)"
                    " GROUP BY status, tag) r WHERE 1? GROUP BY tag",
-                   SQL_PART(pause.data ? pause.data : ""));
+                   SQL_PART(pause.data));
 }
 
 static int add_ranges(struct task_keys *k, struct err *err)
@@ -289,8 +287,7 @@ static int load_ranges(struct task_keys *k, struct err *err)
     struct task_match m = {0};
 
     drop_cursors(k);
-    buf_str(&from, "dq_task FORCE INDEX (due) WHERE ");
-    sql_put_statuses(&from, k->statuses);
+    sql_put(&from, "dq_task FORCE INDEX (due) WHERE ?", SQL_STATUSES(k->statuses));
     task_filter_put_time(&from, k->f, TASK_FILTER_DUE);
     if (!k->f->search) /* as put_page */
         task_filter_put_row(&from, k->f);

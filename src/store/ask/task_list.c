@@ -53,8 +53,7 @@ static int read_tasks(const struct list *l, const uint64_t *ids, size_t n, bool 
 
     buf_str(&sql, "SELECT ");
     unsigned count = task_read_put_columns(&sql, "t.", read.columns);
-    buf_str(&sql, " FROM dq_task t FORCE INDEX (PRIMARY) WHERE ");
-    sql_put_ids(&sql, "id", ids, n);
+    sql_put(&sql, " FROM dq_task t FORCE INDEX (PRIMARY) WHERE id IN ?", SQL_IDS(ids, n));
     task_filter_put(&sql, l->f, l->statuses);
     int rc = db_each(l->db, &sql, count, take_task, &read, err);
     qsort(ret, read.count, sizeof *ret, order_ids);
@@ -212,11 +211,9 @@ int task_list(struct db *db, const struct task_filter *f, bool bodies,
 
 int task_list_count(struct db *db, unsigned statuses, uint64_t most, uint64_t *ret, struct err *err)
 {
-    BUF_LOCAL struct buf sql = BUF_INIT;
-
     *ret = 0;
-    buf_str(&sql, "SELECT COUNT(*) FROM (SELECT 1 FROM dq_task FORCE INDEX (due) WHERE ");
-    sql_put_statuses(&sql, statuses);
-    buf_printf(&sql, " LIMIT %" PRIu64 ") x", most);
-    return sql_one(db, &sql, COLUMNS_ONE, sql_take_u64, ret, err);
+    return sql_read(
+        db, COLUMNS_ONE, sql_take_u64, ret, err,
+        "SELECT COUNT(*) FROM (SELECT 1 FROM dq_task FORCE INDEX (due) WHERE ? LIMIT ?) x",
+        SQL_STATUSES(statuses), SQL_ID(most));
 }

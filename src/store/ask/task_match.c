@@ -52,13 +52,11 @@ int task_match_read(struct db *db, const struct task_filter *f, const struct buf
                            err);
 }
 
-/* Reads those of `from` that match the whole filter; ends it. */
+/* Reads those of `from` that match the whole filter. */
 static int read_from(const struct reading *w, struct buf *from, struct err *err)
 {
     task_filter_put(from, w->f, w->statuses);
-    int rc = task_match_read(w->db, w->f, from, w->ret, err);
-    buf_done(from);
-    return rc;
+    return task_match_read(w->db, w->f, from, w->ret, err);
 }
 
 static int read_ids(const struct reading *w, struct err *err)
@@ -66,9 +64,9 @@ static int read_ids(const struct reading *w, struct err *err)
     int rc = 0;
 
     for (size_t i = 0; rc == 0 && i < w->f->id_count; i += IDS) {
-        struct buf from = BUF_INIT;
-        buf_str(&from, "dq_task FORCE INDEX (PRIMARY) WHERE ");
-        sql_put_ids(&from, "id", w->f->ids + i, MIN(w->f->id_count - i, IDS));
+        BUF_LOCAL struct buf from = BUF_INIT;
+        sql_put(&from, "dq_task FORCE INDEX (PRIMARY) WHERE id IN ?",
+                SQL_IDS(w->f->ids + i, MIN(w->f->id_count - i, IDS)));
         rc = read_from(w, &from, err);
     }
     return rc;
@@ -76,7 +74,7 @@ static int read_ids(const struct reading *w, struct err *err)
 
 static int read_key(const struct reading *w, struct err *err)
 {
-    struct buf from = BUF_INIT;
+    BUF_LOCAL struct buf from = BUF_INIT;
 
     buf_str(&from, "dq_task FORCE INDEX (live_key) WHERE 1"); /* task_filter_put adds the key */
     return read_from(w, &from, err);
@@ -102,7 +100,7 @@ static int raise_floor(const struct reading *w, uint64_t *floor, struct err *err
 static int read_created(const struct reading *w, struct err *err)
 {
     const struct task_filter *f = w->f;
-    struct buf from = BUF_INIT;
+    BUF_LOCAL struct buf from = BUF_INIT;
     const int64_t since = f->since[TASK_FILTER_CREATED].at;
     uint64_t floor = 0;
     bool ordered = true;
@@ -123,7 +121,7 @@ static int read_created(const struct reading *w, struct err *err)
 static int read_finished(const struct reading *w, struct err *err)
 {
     const int64_t since = w->f->since[TASK_FILTER_FINISHED].at;
-    struct buf from = BUF_INIT;
+    BUF_LOCAL struct buf from = BUF_INIT;
 
     int rc = event_store_has(w->db, "import", since, err);
     if (rc)

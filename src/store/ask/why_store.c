@@ -25,14 +25,11 @@ static int count_before(struct db *db, const struct task *t, struct why_tag *ret
     sql_put(&sql, "SELECT COUNT(*) FROM (SELECT 1" OF_TAG, SQL_INT(sql_pending(t->level)),
             SQL_TAG(t->tag));
     sql_put_due_beyond(&sql, "", '<', db_put_time, t->expected_at, t->id);
-    for (int i = 0; (int)task_levels[i] != t->level; i++) { /* of higher ones, all that are due */
-        sql_put(&sql, " UNION ALL SELECT 1" OF_TAG, SQL_INT(sql_pending(task_levels[i])),
-                SQL_TAG(t->tag));
-        buf_str(&sql, " AND expected_time <= GREATEST(UTC_TIMESTAMP(3), ");
-        db_put_time(&sql, t->expected_at);
-        buf_chr(&sql, ')');
-    }
-    buf_printf(&sql, " LIMIT %d) b", WHY_STORE_MOST + 1);
+    for (int i = 0; (int)task_levels[i] != t->level; i++) /* of higher ones, all that are due */
+        sql_put(&sql,
+                " UNION ALL SELECT 1" OF_TAG " AND expected_time <= GREATEST(UTC_TIMESTAMP(3), ?)",
+                SQL_INT(sql_pending(task_levels[i])), SQL_TAG(t->tag), SQL_TIME(t->expected_at));
+    sql_put(&sql, " LIMIT ?) b", SQL_INT(WHY_STORE_MOST + 1));
     return sql_one(db, &sql, COLUMNS_ONE, sql_take_u64, &ret->before, err);
 }
 
@@ -43,7 +40,7 @@ int why_store_running(struct db *db, const char *tag, struct poller_tasks **ret,
 
     if (tag)
         sql_put(&of, "AND tag = ?", SQL_TAG(tag));
-    buf_printf(&of, " LIMIT %d", WHY_STORE_MOST + 1);
+    sql_put(&of, " LIMIT ?", SQL_INT(WHY_STORE_MOST + 1));
     return poller_store_tasks(db, true, "0", of.data, ret, ret_count, err);
 }
 

@@ -6,7 +6,6 @@
 #include "base/buf.h"
 #include "base/when.h"
 #include "base/when_parse.h"
-#include "store/db/columns.h"
 
 #include <stdio.h>
 #include <string.h>

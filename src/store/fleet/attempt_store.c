@@ -52,9 +52,9 @@ int attempt_store_each(struct db *db, const uint64_t *ids, size_t n,
 
     buf_str(&sql, "SELECT ");
     unsigned count = field_put_names(&sql, "", table.columns, table.count);
-    buf_str(&sql, " FROM dq_attempt FORCE INDEX (PRIMARY) WHERE ");
-    sql_put_ids(&sql, "task_id", ids, n);
-    buf_str(&sql, " ORDER BY task_id, version");
+    sql_put(&sql,
+            " FROM dq_attempt FORCE INDEX (PRIMARY) WHERE task_id IN ? ORDER BY task_id, version",
+            SQL_IDS(ids, n));
     return db_all_streamed(db, &sql, count, call, &calling, err);
 }
 
@@ -66,16 +66,13 @@ void attempt_store_free(struct task_attempt *a, size_t count)
 int attempt_store_add_running(struct db *db, const struct claim_ref *refs, size_t count,
                               enum task_outcome outcome, struct err *err)
 {
-    BUF_LOCAL struct buf sql = BUF_INIT;
-
-    buf_printf(
-        &sql,
+    return sql_exec(
+        db, NULL, err,
         "INSERT INTO dq_attempt (task_id, version, attempt, host, pid, start_time, finish_time, outcome)"
-        " SELECT id, version, attempt, host, pid, execution_time, UTC_TIMESTAMP(3), '%s'"
-        " FROM dq_task FORCE INDEX (PRIMARY) WHERE status = %d AND ",
-        task_outcome_name((int)outcome), TASK_RUNNING);
-    claim_ref_put(&sql, refs, count);
-    return db_exec(db, &sql, NULL, err);
+        " SELECT id, version, attempt, host, pid, execution_time, UTC_TIMESTAMP(3), ?"
+        " FROM dq_task FORCE INDEX (PRIMARY) WHERE status = ? AND ?",
+        SQL_TEXT(task_outcome_name((int)outcome)), SQL_INT(TASK_RUNNING),
+        CLAIM_REF_THESE(refs, count));
 }
 
 int attempt_store_add_output(struct db *db, const struct claim_ref *ref, const void *output,
@@ -94,10 +91,9 @@ int attempt_store_add_output(struct db *db, const struct claim_ref *ref, const v
     }
     buf_str(&st.sql, "UPDATE dq_attempt SET output = ");
     db_statement_put(&st, output, size);
-    buf_printf(&st.sql, " WHERE task_id = %" PRIu64 " AND version = %" PRIu64 " AND output IS NULL",
-               ref->id, ref->version);
-    rc = db_statement_exec(db, &st, NULL, err);
-    return rc;
+    sql_put(&st.sql, " WHERE task_id = ? AND version = ? AND output IS NULL", SQL_ID(ref->id),
+            SQL_ID(ref->version));
+    return db_statement_exec(db, &st, NULL, err);
 }
 
 int attempt_store_drop_stale(struct db *db, const struct claim_ref *refs, size_t count,
@@ -108,8 +104,8 @@ int attempt_store_drop_stale(struct db *db, const struct claim_ref *refs, size_t
     buf_str(&sql,
             "DELETE a FROM dq_attempt a FORCE INDEX (PRIMARY) WHERE " SQL_BY_KEY("attempt") "(");
     for (size_t i = 0; i < count; i++)
-        buf_printf(&sql, "%s(task_id = %" PRIu64 " AND version = %" PRIu64 ")", i ? " OR " : "",
-                   refs[i].id, refs[i].version);
+        sql_put(&sql, "?(task_id = ? AND version = ?)", SQL_PART(i ? " OR " : NULL),
+                SQL_ID(refs[i].id), SQL_ID(refs[i].version));
     buf_chr(&sql, ')');
     return db_exec(db, &sql, NULL, err);
 }

@@ -10,7 +10,6 @@
 #include "store/row/field.h"
 #include "store/row/sql.h"
 
-#include <inttypes.h>
 #include <sys/param.h>
 
 /* Far below any max_allowed_packet in use, and enough for hundreds of rows. */
@@ -18,7 +17,7 @@
 
 /* clang-format off */
 #define SEEN_COLUMNS(X)                                                                     \
-    X(SEEN_KNOWN, "EXISTS (SELECT 1 FROM dq_handler WHERE handlers = %" PRIu64 ")")         \
+    X(SEEN_KNOWN, "EXISTS (SELECT 1 FROM dq_handler WHERE handlers = ?)")                   \
     X(SEEN_RESTS, "EXISTS (SELECT 1 FROM dq_rest)")
 /* clang-format on */
 enum { SEEN_COLUMNS(COLUMNS_NAME) SEEN_COUNT };
@@ -31,11 +30,10 @@ static void take_seen(const struct db_rows *r, void *arg)
 
 int handler_store_look(struct db *db, uint64_t handlers, struct handler_seen *ret, struct err *err)
 {
-    BUF_LOCAL struct buf sql = BUF_INIT;
+    BUF_LOCAL struct buf columns = BUF_INIT;
 
-    buf_str(&sql, "SELECT ");
-    buf_printf(&sql, COLUMNS_SELECT(SEEN_COLUMNS), handlers);
-    return sql_one(db, &sql, SEEN_COUNT, take_seen, ret, err);
+    sql_put(&columns, COLUMNS_SELECT(SEEN_COLUMNS), SQL_ID(handlers));
+    return sql_read(db, SEEN_COUNT, take_seen, ret, err, "SELECT ?", SQL_PART(columns.data));
 }
 
 static void put_row(struct buf *sql, uint64_t handlers, size_t number, const struct handler_row *r)
@@ -136,15 +134,13 @@ static const struct field_table row_table = FIELD_TABLE(handler_row, row_columns
 int handler_store_list(struct db *db, const uint64_t *handlers, size_t n, struct handler_row **ret,
                        size_t *ret_count, struct err *err)
 {
-    BUF_LOCAL struct buf in = BUF_INIT;
-
     *ret = NULL;
     *ret_count = 0;
     if (!n)
         return 0;
-    sql_put_ids(&in, "handlers", handlers, n);
     return field_list(db, &row_table, ret, ret_count, err,
-                      "FROM dq_handler WHERE ? ORDER BY handlers, number", SQL_PART(in.data));
+                      "FROM dq_handler WHERE handlers IN ? ORDER BY handlers, number",
+                      SQL_IDS(handlers, n));
 }
 
 void handler_store_free(struct handler_row *rows, size_t count)

@@ -4,13 +4,10 @@
 #include "store/fleet/limit_store.h"
 #include "base/mem.h"
 #include "base/when.h"
-#include "store/db/db_put.h"
 #include "store/row/field.h"
 #include "store/row/sql.h"
 
-#include <inttypes.h>
 #include <stdlib.h>
-#include <string.h>
 #include <sys/param.h>
 
 #define COLUMN_ROW(sql, name, type, field, ...)                                                    \
@@ -25,19 +22,16 @@ static const struct field_table table = FIELD_TABLE(limit_paused, columns);
 int limit_store_paused(struct db *db, const char *tag, struct limit_paused **ret, size_t *ret_count,
                        struct err *err)
 {
-    BUF_LOCAL struct buf tail = BUF_INIT;
+    BUF_LOCAL struct buf which = BUF_INIT;
 
-    buf_str(&tail, "FROM (SELECT 1) one LEFT JOIN dq_limit g ON " SQL_PAUSED("g."));
-    if (tag) {
-        buf_str(&tail, " AND (g.name = ");
-        sql_put_tag(&tail, tag);
-        buf_str(&tail, " OR (g.pattern IS NOT NULL AND ");
-        sql_put_tag(&tail, tag);
-        buf_str(&tail, SQL_LIKE_GLOB "))");
-    } else {
-        buf_str(&tail, " AND g.name NOT LIKE '" LIMIT_STORE_DQD "%'");
-    }
-    return field_list(db, &table, ret, ret_count, err, "?", SQL_PART(tail.data));
+    if (tag)
+        sql_put(&which, "(g.name = ? OR (g.pattern IS NOT NULL AND ?" SQL_LIKE_GLOB "))",
+                SQL_TAG(tag), SQL_TAG(tag));
+    else
+        buf_str(&which, "g.name NOT LIKE '" LIMIT_STORE_DQD "%'");
+    return field_list(db, &table, ret, ret_count, err,
+                      "FROM (SELECT 1) one LEFT JOIN dq_limit g ON " SQL_PAUSED("g.") " AND ?",
+                      SQL_PART(which.data));
 }
 
 void limit_store_paused_free(struct limit_paused *p, size_t count)
@@ -76,14 +70,12 @@ struct limits {
     size_t count, cap;
 };
 
-static int take_limit(const struct db_rows *r, void *arg, struct err *err)
+static void take_limit(const struct db_rows *r, void *arg)
 {
     struct limits *l = arg;
 
-    (void)err;
     MEM_ROOM(l->rows, l->count, l->cap);
     limit_row_read(r, &l->rows[l->count++]);
-    return 0;
 }
 
 int limit_store_list(struct db *db, const char *name, bool past, struct limit_row **ret,
@@ -93,17 +85,15 @@ int limit_store_list(struct db *db, const char *name, bool past, struct limit_ro
     struct limits l = {0};
 
     limit_row_put_select(&sql, NULL);
-    buf_str(&sql, " WHERE ");
-    if (name) {
-        buf_str(&sql, "g.name = ");
-        db_put_text(&sql, name);
-    } else {
-        buf_printf(&sql,
-                   "(" LIMIT_ROW_STRICT("g.") "%s) AND g.name NOT LIKE '" LIMIT_STORE_DQD
-                                              "%%' ORDER BY g.name",
-                   past ? " OR g.update_time IS NOT NULL OR g.held_until IS NOT NULL" : "");
-    }
-    int rc = db_each(db, &sql, limit_row_columns, take_limit, &l, err);
+    if (name)
+        sql_put(&sql, " WHERE g.name = ?", SQL_TEXT(name));
+    else
+        sql_put(
+            &sql,
+            " WHERE (" LIMIT_ROW_STRICT("g.") "?) AND g.name NOT LIKE '" LIMIT_STORE_DQD
+                                              "%' ORDER BY g.name",
+            SQL_PART(past ? " OR g.update_time IS NOT NULL OR g.held_until IS NOT NULL" : NULL));
+    int rc = db_all(db, &sql, limit_row_columns, take_limit, &l, err);
     if (rc < 0) {
         limit_store_free(l.rows, l.count);
         return rc;
@@ -146,28 +136,15 @@ int limit_store_pause(struct db *db, struct event_act *act, bool glob, int64_t u
     BUF_LOCAL struct buf sql = BUF_INIT;
     uint64_t rows;
 
-    buf_str(&sql, "INSERT INTO dq_limit (name, pattern, version, paused_until, paused_by,"
-                  " pause_reason, update_time) VALUES (");
-    db_put_text(&sql, act->tag);
-    buf_chr(&sql, ',');
-    if (glob)
-        sql_put_like(&sql, act->tag, strlen(act->tag));
-    else
-        buf_str(&sql, "NULL");
-    buf_str(&sql, ",1,");
-    if (until_at == TASK_TIME_NONE)
-        sql_put_from_now(&sql, for_ms);
-    else
-        db_put_time(&sql, MIN(until_at, WHEN_AT_MAX));
-    buf_chr(&sql, ',');
-    db_put_text(&sql, act->actor);
-    buf_chr(&sql, ',');
-    db_put_text(&sql, reason);
-    buf_str(
+    sql_put(
         &sql,
-        ",UTC_TIMESTAMP(3)) ON DUPLICATE KEY UPDATE version = version + 1, pattern = VALUES(pattern),"
-        " paused_until = VALUES(paused_until),"
-        " paused_by = VALUES(paused_by), pause_reason = VALUES(pause_reason), update_time = VALUES(update_time)");
+        "INSERT INTO dq_limit (name, pattern, version, paused_until, paused_by, pause_reason, update_time)"
+        " VALUES (?,?,1,?,?,?,UTC_TIMESTAMP(3)) ON DUPLICATE KEY UPDATE version = version + 1,"
+        " pattern = VALUES(pattern), paused_until = VALUES(paused_until), paused_by = VALUES(paused_by),"
+        " pause_reason = VALUES(pause_reason), update_time = VALUES(update_time)",
+        SQL_TEXT(act->tag), glob ? SQL_LIKE(act->tag) : SQL_PART("NULL"),
+        until_at == TASK_TIME_NONE ? SQL_FROM_NOW(for_ms) : SQL_TIME(MIN(until_at, WHEN_AT_MAX)),
+        SQL_TEXT(act->actor), SQL_TEXT(reason));
     int rc = change_tag(db, &sql, act, &rows, err);
     return rc < 0 ? rc : 1;
 }
@@ -177,12 +154,12 @@ int limit_store_resume(struct db *db, struct event_act *act, struct err *err)
     BUF_LOCAL struct buf sql = BUF_INIT;
     uint64_t rows = 0;
 
-    buf_str(
+    sql_put(
         &sql,
         "UPDATE dq_limit SET version = version + 1, paused_until = NULL, paused_by = NULL, pause_reason = NULL,"
-        " held_until = NULL, hold_reason = NULL, breaker = 0, update_time = UTC_TIMESTAMP(3) WHERE name = ");
-    db_put_text(&sql, act->tag);
-    buf_str(&sql, " AND (" LIMIT_ROW_STOPS("") " OR breaker > 0)");
+        " held_until = NULL, hold_reason = NULL, breaker = 0, update_time = UTC_TIMESTAMP(3) WHERE name = ?"
+        " AND (" LIMIT_ROW_STOPS("") " OR breaker > 0)",
+        SQL_TEXT(act->tag));
     int rc = change_tag(db, &sql, act, &rows, err);
     return rc < 0 ? rc : rows > 0;
 }
@@ -195,7 +172,7 @@ static int make_row(struct db *db, const char *name, struct err *err)
                     SQL_TEXT(name));
 }
 
-/* What --clear leaves, and what is set then. */
+/* What --clear leaves, what is set then, and of which limit. */
 static void put_set(struct buf *sql, const struct event_act *act, const struct limit_set *set)
 {
     if (set->clear)
@@ -204,21 +181,16 @@ static void put_set(struct buf *sql, const struct event_act *act, const struct l
     if (set->clear && !set->rate.count) /* a new rate heeds what was reserved before */
         buf_str(sql, ", next_at = NULL, rate_full = 0");
     if (set->running >= 0)
-        buf_printf(sql, ", running = NULLIF(%" PRId64 ", 0)", set->running);
+        sql_put(sql, ", running = NULLIF(?, 0)", SQL_INT(set->running));
     if (set->rate.count)
-        buf_printf(sql, ", rate = %" PRIu32 ", rate_period = %" PRId64 ", burst = %" PRIu32,
-                   set->rate.count, set->rate.period_ms, set->rate.burst);
-    if (set->hours) {
-        buf_str(sql, ", hours = ");
-        db_put_text(sql, set->hours);
-    }
-    if (set->reason) {
-        buf_str(sql, ", reason = ");
-        db_put_text(sql, set->reason);
-    }
-    buf_str(sql, ", actor = ");
-    db_put_text(sql, act->actor);
-    buf_str(sql, ", update_time = UTC_TIMESTAMP(3)");
+        sql_put(sql, ", rate = ?, rate_period = ?, burst = ?", SQL_INT(set->rate.count),
+                SQL_INT(set->rate.period_ms), SQL_INT(set->rate.burst));
+    if (set->hours)
+        sql_put(sql, ", hours = ?", SQL_TEXT(set->hours));
+    if (set->reason)
+        sql_put(sql, ", reason = ?", SQL_TEXT(set->reason));
+    sql_put(sql, ", actor = ?, update_time = UTC_TIMESTAMP(3) WHERE name = ?", SQL_TEXT(act->actor),
+            SQL_TEXT(act->tag));
 }
 
 int limit_store_set(struct db *db, struct event_act *act, const struct limit_set *set,
@@ -235,8 +207,6 @@ int limit_store_set(struct db *db, struct event_act *act, const struct limit_set
     }
     buf_str(&sql, "UPDATE dq_limit SET version = version + 1");
     put_set(&sql, act, set);
-    buf_str(&sql, " WHERE name = ");
-    db_put_text(&sql, act->tag);
     if (only_clears)
         buf_str(&sql, " AND (running IS NOT NULL OR rate IS NOT NULL OR hours IS NOT NULL)");
     int rc = change_tag(db, &sql, act, &rows, err);
@@ -246,21 +216,15 @@ int limit_store_set(struct db *db, struct event_act *act, const struct limit_set
 int limit_store_hold(struct db *db, const char *name, int64_t for_ms, const char *reason,
                      struct err *err)
 {
-    BUF_LOCAL struct buf sql = BUF_INIT;
-
-    buf_str(&sql, "INSERT INTO dq_limit (name, hold_time, held_until, hold_reason)"
-                  " VALUES (");
-    db_put_text(&sql, name);
-    buf_str(&sql, ",UTC_TIMESTAMP(3),");
-    sql_put_from_now(&sql, for_ms);
-    buf_str(&sql, ",LEFT(");
-    db_put_text(&sql, reason);
-    buf_str(&sql, ",255)) ON DUPLICATE KEY UPDATE version = version + 1, hold_reason ="
-                  " IF(COALESCE(held_until >= VALUES(held_until), 0), hold_reason,"
-                  " VALUES(hold_reason)), held_until = GREATEST(COALESCE(held_until,"
-                  " VALUES(held_until)), VALUES(held_until)), hold_time ="
-                  " GREATEST(COALESCE(hold_time, VALUES(hold_time)), VALUES(hold_time))");
-    return db_exec(db, &sql, NULL, err);
+    return sql_exec(db, NULL, err,
+                    "INSERT INTO dq_limit (name, hold_time, held_until, hold_reason)"
+                    " VALUES (?,UTC_TIMESTAMP(3),?,LEFT(?,255)) ON DUPLICATE KEY UPDATE"
+                    " version = version + 1, hold_reason ="
+                    " IF(COALESCE(held_until >= VALUES(held_until), 0), hold_reason,"
+                    " VALUES(hold_reason)), held_until = GREATEST(COALESCE(held_until,"
+                    " VALUES(held_until)), VALUES(held_until)), hold_time ="
+                    " GREATEST(COALESCE(hold_time, VALUES(hold_time)), VALUES(hold_time))",
+                    SQL_TEXT(name), SQL_FROM_NOW(for_ms), SQL_TEXT(reason));
 }
 
 /* An attempt that began before the rest has begun long before it ended. */

@@ -8,7 +8,6 @@
 #include "store/db/db_statement.h"
 #include "store/row/sql.h"
 
-#include <inttypes.h>
 
 #define DROP_STEP 100
 /* The dqd of an attempt deletes its output itself within seconds. */
@@ -44,10 +43,10 @@ int output_store_add(struct db *db, const struct claim_ref *attempt, const struc
 {
     LOCAL_BY(db_statement_done) struct db_statement s = DB_STATEMENT_INIT;
 
-    buf_printf(&s.sql,
-               "INSERT INTO dq_output (task_id, task_version, seq, start_byte, is_last, chunk)"
-               " VALUES (%" PRIu64 ",%" PRIu64 ",%" PRIu32 ",%" PRIu64 ",%d,",
-               attempt->id, attempt->version, c->seq, c->start, c->last);
+    sql_put(&s.sql,
+            "INSERT INTO dq_output (task_id, task_version, seq, start_byte, is_last, chunk)"
+            " VALUES (?,?,?,?,?,",
+            ATTEMPT_VALUES(attempt), SQL_INT(c->seq), SQL_ID(c->start), SQL_INT(c->last));
     db_statement_put(&s, c->data ? c->data : "", c->size);
     buf_str(&s.sql, ") ON DUPLICATE KEY UPDATE seq = dq_output.seq");
     return db_statement_exec(db, &s, NULL, err);

@@ -4,7 +4,6 @@
  * Invariant: correctness never depends on these rows; a wrong share only causes lost races.
  */
 #include "store/fleet/poller_store.h"
-#include "base/mem.h"
 #include "base/text.h"
 #include "base/timetable.h"
 #include "base/when.h"

@@ -18,19 +18,6 @@ int claim_ref_compare(const void *a, const void *b)
     return x->version < y->version ? -1 : x->version > y->version;
 }
 
-void claim_ref_put_ids(struct buf *sql, const char *column, const struct claim_ref *refs,
-                       size_t count)
-{
-    buf_str(sql, column);
-    buf_str(sql, " IN (");
-    for (size_t i = 0; i < count; i++) {
-        if (i)
-            buf_chr(sql, ',');
-        buf_u64(sql, refs[i].id);
-    }
-    buf_chr(sql, ')');
-}
-
 static int by_version(const void *a, const void *b)
 {
     const struct claim_ref *x = a, *y = b;
@@ -40,9 +27,10 @@ static int by_version(const void *a, const void *b)
     return x->id < y->id ? -1 : x->id > y->id;
 }
 
-void claim_ref_put(struct buf *sql, const struct claim_ref *refs, size_t count)
+void claim_ref_put(struct buf *sql, const void *refs, int64_t n)
 {
-    MEM_LOCAL struct claim_ref *sorted = mem_dup(refs, count * sizeof *refs);
+    const size_t count = (size_t)n;
+    MEM_LOCAL struct claim_ref *sorted = mem_dup(refs, count * sizeof *sorted);
 
     qsort(sorted, count, sizeof *sorted, by_version);
     for (size_t i = 0; i < count; i++) {
@@ -86,28 +74,13 @@ int claim_ref_read(struct db *db, const struct buf *sql, struct claim_ref *refs,
     return rc;
 }
 
-void claim_ref_put_ours(struct buf *sql, const struct claim_owner *owner,
-                        const struct claim_ref *refs, size_t count)
+int claim_ref_find_values(struct db *db, struct claim_ref *ret, size_t count, size_t *ret_count,
+                          struct err *err, const char *where, const struct sql_value *v, size_t n)
 {
-    buf_printf(sql, "status = %d AND claim_token = ", TASK_RUNNING);
-    sql_put_token(sql, owner->token);
-    buf_str(sql, " AND ");
-    claim_ref_put(sql, refs, count);
-}
-
-int claim_ref_lock(struct db *db, enum task_event event, const char *more,
-                   const struct claim_ref *refs, size_t count, struct claim_ref *ret,
-                   size_t *ret_count, struct err *err)
-{
-    struct buf sql = BUF_INIT;
+    BUF_LOCAL struct buf sql = BUF_INIT;
 
     buf_printf(&sql, "SELECT %s FROM dq_task FORCE INDEX (PRIMARY) WHERE ",
                COLUMNS_SELECT(CLAIM_REF_COLUMNS));
-    sql_put_from(&sql, event);
-    buf_printf(&sql, "%s AND ", more);
-    claim_ref_put(&sql, refs, count);
-    buf_str(&sql, " FOR UPDATE");
-    int rc = claim_ref_read(db, &sql, ret, count, ret_count, err);
-    buf_done(&sql);
-    return rc;
+    sql_put_values(&sql, where, v, n);
+    return claim_ref_read(db, &sql, ret, count, ret_count, err);
 }

@@ -24,16 +24,15 @@ int claim_ref_compare(const void *a, const void *b);
 
 /* The rest is private to src/store. */
 
-/* Append `column IN (1,2,3)`, and `((version = 0 AND id IN (1,2)) OR (version = 3 AND id IN (7)))`.
- * Every server reads these as ranges of the primary key, unlike IN with row constructors. count >
- * 0. */
-void claim_ref_put_ids(struct buf *sql, const char *column, const struct claim_ref *refs,
-                       size_t count);
-void claim_ref_put(struct buf *sql, const struct claim_ref *refs, size_t count);
-/* Appends the condition that a row is one of refs, at its version, running, with the owner's token.
- */
-void claim_ref_put_ours(struct buf *sql, const struct claim_owner *owner,
-                        const struct claim_ref *refs, size_t count);
+/* The condition that a row is one of refs, at its version: `((version = 0 AND id IN (1,2)) OR
+ * (version = 3 AND id IN (7)))`. Every server reads these as ranges of the primary key, unlike IN
+ * with row constructors. count > 0. */
+#define CLAIM_REF_THESE(refs, count) SQL_OTHER(claim_ref_put, refs, count)
+void claim_ref_put(struct buf *sql, const void *refs, int64_t count);
+/* And that it is running, with the owner's token: the text, and its values. */
+#define CLAIM_REF_OURS "status = ? AND claim_token = ? AND ?"
+#define CLAIM_REF_OF(owner, refs, count)                                                           \
+    SQL_INT(TASK_RUNNING), SQL_TOKEN((owner)->token), CLAIM_REF_THESE(refs, count)
 
 #define CLAIM_REF_COLUMNS(X) X(CLAIM_REF_ID, "id") X(CLAIM_REF_VERSION, "version")
 /* Runs a statement that selects CLAIM_REF_COLUMNS (columns.h), or an id and a version by other
@@ -41,10 +40,13 @@ void claim_ref_put_ours(struct buf *sql, const struct claim_owner *owner,
 int claim_ref_read(struct db *db, const struct buf *sql, struct claim_ref *refs, size_t count,
                    size_t *ret_count, struct err *err) __attribute__((warn_unused_result));
 
-/* Locks those of refs that the event can meet (sql_put_from), of which `more` (" AND ..." or "") is
- * true, and stores them in ret, which has room for all and may be refs. */
-int claim_ref_lock(struct db *db, enum task_event event, const char *more,
-                   const struct claim_ref *refs, size_t count, struct claim_ref *ret,
-                   size_t *ret_count, struct err *err) __attribute__((warn_unused_result));
+/* The same for rows of dq_task, found by the primary key and a condition, whose values follow. ret
+ * may be among them: they are put before it is filled. */
+#define claim_ref_find(db, ret, count, ret_count, err, where, ...)                                 \
+    claim_ref_find_values(db, ret, count, ret_count, err, where, SQL_VALUES(__VA_ARGS__))
+struct sql_value;
+int claim_ref_find_values(struct db *db, struct claim_ref *ret, size_t count, size_t *ret_count,
+                          struct err *err, const char *where, const struct sql_value *v, size_t n)
+    __attribute__((warn_unused_result));
 
 #endif

@@ -204,7 +204,7 @@ static void put_value(struct db_statement *st, const struct column *c, const voi
             buf_str(&st->sql, "NULL");
         break;
     case COLUMN_LEVEL:
-        sql_put_level(&st->sql, *(const int *)p);
+        sql_put(&st->sql, "?", SQL_LEVEL(*(const int *)p));
         break;
     case COLUMN_OUTCOME:
         db_put_text(&st->sql, task_outcome_name(*(const int *)p));

@@ -3,12 +3,10 @@
  */
 #include "store/row/limit_row.h"
 #include "base/mem.h"
-#include "base/task.h"
 #include "base/text.h"
 #include "base/when.h"
 #include "store/row/field.h"
 
-#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/param.h>

@@ -84,14 +84,10 @@ static bool tables_in_order(struct db *db)
         " SELECT '', '', UTC_TIMESTAMP(3), UTC_TIMESTAMP(3), 0 FROM dq_meta WHERE FALSE",
         ROWS_PROBE_ATTEMPT,
     };
-    BUF_LOCAL struct buf sql = BUF_INIT;
     bool well = db_connected(db);
 
-    for (size_t i = 0; well && i < sizeof probes / sizeof *probes; i++) {
-        buf_reset(&sql);
-        buf_str(&sql, probes[i]);
-        well = db_exec(db, &sql, NULL, NULL) == 0;
-    }
+    for (size_t i = 0; well && i < sizeof probes / sizeof *probes; i++)
+        well = sql_exec(db, NULL, NULL, probes[i]) == 0;
     return well;
 }
 
@@ -113,20 +109,24 @@ struct division {
     int64_t until;
 };
 
-static void add_fault(struct division *d, size_t i, const struct err *err)
-{
-    rows_faults_add(d->faults, d->work->id(d->work->arg, i), i, err);
-}
-
 static void add_all(struct division *d, const size_t *at, size_t n, const struct err *err)
 {
     for (size_t i = 0; i < n; i++)
-        add_fault(d, at[i], err);
+        rows_faults_add(d->faults, d->work->refs[at[i]].id, at[i], err);
+}
+
+int rows_run_part(const struct rows_work *w, const size_t *at, size_t n, struct err *err)
+{
+    MEM_LOCAL struct claim_ref *refs = mem_alloc((n + 1) * sizeof *refs);
+
+    for (size_t i = 0; i < n; i++)
+        refs[i] = w->refs[at[i]];
+    return n ? w->run(w->arg, refs, at, n, err) : 0;
 }
 
 static int divide(struct division *d, const size_t *at, size_t n, struct err *err)
 {
-    int rc = n ? d->work->run(d->work->arg, at, n, err) : 0;
+    int rc = rows_run_part(d->work, at, n, err);
 
     if (!rows_at_fault(d->db, rc))
         return rc;
@@ -150,24 +150,17 @@ static void see_id(const struct db_rows *r, void *arg)
     const struct seen *s = arg;
 
     for (size_t i = 0; i < s->w->count; i++)
-        s->found[i] |= s->w->id(s->w->arg, i) == db_u64(r, COLUMNS_ONLY);
+        s->found[i] |= s->w->refs[i].id == db_u64(r, COLUMNS_ONLY);
 }
 
 static int read_ids(struct db *db, const struct rows_work *w, bool skip_locked, bool *found,
                     struct err *err)
 {
-    BUF_LOCAL struct buf sql = BUF_INIT;
-
-    buf_str(&sql, skip_locked ? rows_before_skip(db) : "");
-    buf_str(&sql,
-            "SELECT id FROM dq_task FORCE INDEX (PRIMARY) WHERE " SQL_BY_KEY("version") "id IN (");
-    for (size_t i = 0; i < w->count; i++) {
-        if (i)
-            buf_chr(&sql, ',');
-        buf_u64(&sql, w->id(w->arg, i));
-    }
-    buf_str(&sql, skip_locked ? ") FOR UPDATE SKIP LOCKED" : ")");
-    return db_all(db, &sql, COLUMNS_ONE, see_id, &(struct seen){w, found}, err);
+    return sql_all(
+        db, COLUMNS_ONE, see_id, &((struct seen){w, found}), err,
+        "?SELECT id FROM dq_task FORCE INDEX (PRIMARY) WHERE " SQL_BY_KEY("version") "id IN ??",
+        SQL_PART(skip_locked ? rows_before_skip(db) : NULL), SQL_IDS(w->refs, w->count),
+        SQL_PART(skip_locked ? " FOR UPDATE SKIP LOCKED" : NULL));
 }
 
 /* Outside a transaction the locks of the first statement end with it, so other sessions do not
@@ -186,7 +179,7 @@ int rows_sift(struct db *db, const struct rows_work *w, struct rows_faults *faul
         rc = read_ids(db, w, false, there, err);
     for (size_t i = 0; rc == 0 && i < w->count; i++) {
         if (there[i] && !held[i]) {
-            rows_faults_add(faults, w->id(w->arg, i), i, &locked);
+            rows_faults_add(faults, w->refs[i].id, i, &locked);
             db_session_beware(db);
         } else {
             at[n++] = i;
@@ -226,11 +219,13 @@ int rows_run(struct db *db, const struct rows_work *w, bool careful, struct rows
     MEM_LOCAL size_t *at = mem_alloc((n + 1) * sizeof *at);
     int rc = 0;
 
+    if (!n)
+        return 0;
     for (size_t i = 0; i < n; i++)
         at[i] = i;
     careful = (careful || db_session_wary(db)) && faults && db_skips_locked(db);
     if (!careful)
-        rc = n ? w->run(w->arg, at, n, err) : 0;
+        rc = rows_run_part(w, at, n, err);
     if (careful || (faults && rows_at_fault(db, rc))) {
         bool skip = careful || (rc == ERR_LOCKED && db_skips_locked(db));
         /* it did, for the locks that hide the others, or for one beside the rows */

@@ -7,6 +7,7 @@
 
 #include "base/err.h"
 #include "store/db/db.h"
+#include "store/row/claim_ref.h"
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -55,14 +56,14 @@ bool rows_at_fault(struct db *db, int code);
  * innodb_lock_wait_timeout is 0. */
 const char *rows_before_skip(const struct db *db);
 
-/* A change of rows 0 to count - 1 (at most ROWS_STEP), any part of which can be done separately and
- * repeated. `run` is given indexes in ascending order; if it fails, it has rolled back its changes.
- */
+/* A change of these rows, any part of which can be done separately and repeated. `run` is given
+ * those of a part, and their indexes, which ascend; if it fails, it has rolled back its changes. */
 struct rows_work {
+    const struct claim_ref *refs;
     size_t count;
     void *arg;
-    uint64_t (*id)(const void *arg, size_t i);
-    int (*run)(void *arg, const size_t *at, size_t n, struct err *err);
+    int (*run)(void *arg, const struct claim_ref *refs, const size_t *at, size_t n,
+               struct err *err);
     /* NULL: it changes no other table. Else whether that one is locked as a table, and no row is at
      * fault: ERR_LOCKED, or 0 */
     int (*beside)(void *arg, struct err *err);
@@ -81,5 +82,8 @@ int rows_run(struct db *db, const struct rows_work *w, bool careful, struct rows
  * which has room for all. In a transaction the others stay locked by it. */
 int rows_sift(struct db *db, const struct rows_work *w, struct rows_faults *faults, size_t *at,
               size_t *ret_n, struct err *err) __attribute__((warn_unused_result));
+/* Runs it for a part; nothing for an empty one. */
+int rows_run_part(const struct rows_work *w, const size_t *at, size_t n, struct err *err)
+    __attribute__((warn_unused_result));
 
 #endif

@@ -16,6 +16,98 @@
 
 /* ---- statements */
 
+static void put_ids(struct buf *sql, const char *items, size_t count, size_t size)
+{
+    for (size_t i = 0; i < count; i++) {
+        buf_chr(sql, i ? ',' : '(');
+        buf_u64(sql, *(const uint64_t *)(const void *)(items + i * size));
+    }
+    buf_chr(sql, ')');
+}
+
+static void put_level(struct buf *sql, int64_t level)
+{
+    if (level == TASK_NORMAL)
+        buf_str(sql, "NULL");
+    else
+        buf_u64(sql, sql_pending((int)level));
+}
+
+static void put_statuses(struct buf *sql, unsigned mask)
+{
+    const char *separator = "";
+
+    if (mask & TASK_BIT(TASK_STATUS_UNKNOWN)) {
+        buf_printf(sql, "(status >= %d OR ", SQL_STATUS_COUNT);
+        put_statuses(sql, mask & ~TASK_BIT(TASK_STATUS_UNKNOWN));
+        buf_chr(sql, ')');
+        return;
+    }
+    if (!mask) {
+        buf_str(sql, "FALSE");
+        return;
+    }
+    buf_str(sql, "status IN (");
+    for (unsigned s = 0; s < SQL_STATUS_COUNT; s++) {
+        if (mask & TASK_BIT(sql_status_of(s))) {
+            buf_printf(sql, "%s%u", separator, s);
+            separator = ",";
+        }
+    }
+    buf_chr(sql, ')');
+}
+
+static void put_transition(struct buf *sql, enum task_event event, const char *finish)
+{
+    const struct task_transition *t = task_transition(event);
+
+    if (t->from & TASK_BIT(TASK_DONE)) /* while status is what it has been */
+        buf_printf(sql, SQL_NEXT_RUN_IF("status = %d") ", ", TASK_DONE);
+    if (t->to == TASK_PENDING)
+        buf_printf(sql, "status = IF(priority " SQL_PENDING ", priority, %d)", TASK_PENDING);
+    else
+        buf_printf(sql, "status = %d", (int)t->to);
+    buf_str(sql, ", version = version + 1, update_time = UTC_TIMESTAMP(3)");
+    if (t->new_ladder)
+        buf_str(sql, ", attempt = 0");
+    else if (t->attempt_change)
+        buf_printf(sql, ", attempt = attempt %c 1", t->attempt_change > 0 ? '+' : '-');
+    if (t->due == DUE_GIVEN)
+        buf_str(sql, ", delay_time = 0");
+    if (t->keeps_first)
+        buf_str(sql, ", delay_time = IF(delay_time, delay_time, GREATEST(1, IFNULL(TIMESTAMPDIFF("
+                     "MICROSECOND, create_time, expected_time) DIV 1000, 1)))");
+    /* From the second time on, at another time than the tasks it was claimed with: one of them may
+     * be what kills dqd. */
+    if (t->due == DUE_APART)
+        buf_str(sql, ", expected_time = IF(attempt < 2, expected_time, UTC_TIMESTAMP(3) + INTERVAL "
+                     "FLOOR(RAND() * LEAST(attempt - 1, 30) * 1000000) MICROSECOND)");
+    if (t->from & TASK_FINISHED)
+        buf_str(sql, ", live = IF(task_key IS NULL, NULL, 1)");
+    if (TASK_BIT(t->to) & TASK_FINISHED)
+        buf_printf(sql, ", live = NULL, finish_time = %s", finish ? finish : "UTC_TIMESTAMP(3)");
+    else
+        buf_str(sql, ", finish_time = NULL");
+    if (t->to != TASK_RUNNING)
+        buf_str(sql, ", lease_until = NULL");
+    if (t->to == TASK_CANCELLED)
+        buf_str(sql, ", again_time = NULL, again_body = NULL");
+}
+
+/* Assignments are made from left to right. */
+static void put_end_of_run(struct buf *sql, enum task_event event, bool again, const char *finish)
+{
+    bool ends = TASK_BIT(task_transition(event)->to) & TASK_FINISHED;
+
+    put_transition(sql, again && ends ? TASK_AGAIN : event, finish);
+    if (again)
+        buf_printf(
+            sql,
+            "%s, " SQL_NEXT_RUN_IF("TRUE") ", message_body = COALESCE(again_body, ''),"
+                                           " body_size = COALESCE(OCTET_LENGTH(again_body), 0)",
+            ends ? ", expected_time = again_time" : "");
+}
+
 static void put_value(struct buf *sql, const struct sql_value *v)
 {
     switch (v->kind) {
@@ -29,19 +121,39 @@ static void put_value(struct buf *sql, const struct sql_value *v)
         sql_put_token(sql, v->p);
         break;
     case KIND_PART:
-        buf_str(sql, v->p);
+        buf_str(sql, v->p ? v->p : "");
         break;
     case KIND_TIME:
         db_put_time(sql, v->number);
         break;
     case KIND_AFTER:
-        sql_put_from_now(sql, v->number);
+        buf_str(sql, "UTC_TIMESTAMP(3)");
+        if (v->number)
+            buf_printf(sql, " + INTERVAL %" PRId64 " MICROSECOND", v->number * 1000);
         break;
     case KIND_INT:
         buf_printf(sql, "%" PRId64, v->number);
         break;
     case KIND_ID:
         buf_u64(sql, (uint64_t)v->number);
+        break;
+    case KIND_IDS:
+        put_ids(sql, v->p, (size_t)v->number, v->size);
+        break;
+    case KIND_LIKE:
+        sql_put_like(sql, v->p, strlen(v->p));
+        break;
+    case KIND_LEVEL:
+        put_level(sql, v->number);
+        break;
+    case KIND_STATUSES:
+        put_statuses(sql, (unsigned)v->number);
+        break;
+    case KIND_TRANSITION:
+        put_end_of_run(sql, (enum task_event)v->number, v->size, v->p);
+        break;
+    case KIND_OTHER:
+        v->put(sql, v->p, v->number);
         break;
     }
 }
@@ -178,14 +290,6 @@ unsigned sql_pending(int level)
     return level == TASK_NORMAL ? TASK_PENDING : TASK_STATUS_COUNT - 1 + (unsigned)level;
 }
 
-void sql_put_level(struct buf *sql, int level)
-{
-    if (level == TASK_NORMAL)
-        buf_str(sql, "NULL");
-    else
-        buf_u64(sql, sql_pending(level));
-}
-
 enum task_level sql_level_of(uint64_t value)
 {
     return value == sql_pending(TASK_HIGH)  ? TASK_HIGH
@@ -249,18 +353,6 @@ int sql_odd_row(const struct db *db, struct err *err)
         db_server(db));
 }
 
-void sql_put_ids(struct buf *sql, const char *column, const uint64_t *ids, size_t count)
-{
-    buf_str(sql, column);
-    buf_str(sql, " IN (");
-    for (size_t i = 0; i < count; i++) {
-        if (i)
-            buf_chr(sql, ',');
-        buf_u64(sql, ids[i]);
-    }
-    buf_chr(sql, ')');
-}
-
 void sql_put_token(struct buf *sql, const unsigned char token[TASK_TOKEN_SIZE])
 {
     static const char hex[] = "0123456789abcdef";
@@ -279,33 +371,10 @@ void sql_put_token(struct buf *sql, const unsigned char token[TASK_TOKEN_SIZE])
 /* If ids have a step (auto_increment_increment), id % shares may be the same for all of them. So
  * the low 32 bits of the id are multiplied by 2^32 / the golden ratio, which does not overflow a
  * BIGINT UNSIGNED, and the upper 20 of the product's low 32 bits are used. */
-void sql_put_share(struct buf *sql, const char *alias, unsigned shares)
+void sql_put_share(struct buf *sql, const void *alias, int64_t shares)
 {
-    buf_printf(sql, "((%sid & 4294967295) * 2654435761 >> 12 & 1048575) %% %u", alias, shares);
-}
-
-void sql_put_statuses(struct buf *sql, unsigned mask)
-{
-    const char *separator = "";
-
-    if (mask & TASK_BIT(TASK_STATUS_UNKNOWN)) {
-        buf_printf(sql, "(status >= %d OR ", SQL_STATUS_COUNT);
-        sql_put_statuses(sql, mask & ~TASK_BIT(TASK_STATUS_UNKNOWN));
-        buf_chr(sql, ')');
-        return;
-    }
-    if (!mask) {
-        buf_str(sql, "FALSE");
-        return;
-    }
-    buf_str(sql, "status IN (");
-    for (unsigned s = 0; s < SQL_STATUS_COUNT; s++) {
-        if (mask & TASK_BIT(sql_status_of(s))) {
-            buf_printf(sql, "%s%u", separator, s);
-            separator = ",";
-        }
-    }
-    buf_chr(sql, ')');
+    buf_printf(sql, "((%sid & 4294967295) * 2654435761 >> 12 & 1048575) %% %" PRId64,
+               (const char *)alias, shares);
 }
 
 int64_t sql_now_us(const struct db_rows *r, unsigned col)
@@ -315,23 +384,15 @@ int64_t sql_now_us(const struct db_rows *r, unsigned col)
     return at > 0 ? at * 1000 + db_i64(r, col + 1, 0) % 1000 : 0;
 }
 
-void sql_put_from_now(struct buf *sql, int64_t ms)
-{
-    buf_str(sql, "UTC_TIMESTAMP(3)");
-    if (ms)
-        buf_printf(sql, " + INTERVAL %" PRId64 " MICROSECOND", ms * 1000);
-}
-
-void sql_put_expires(struct buf *sql, const char *alias, int64_t default_ms)
+void sql_put_expires(struct buf *sql, const void *alias, int64_t default_ms)
 {
     if (default_ms)
-        buf_printf(
-            sql,
-            "COALESCE(%sexpires_time, GREATEST(%sexpected_time, %screate_time) + INTERVAL %" PRId64
-            " MICROSECOND)",
-            alias, alias, alias, default_ms * 1000);
+        sql_put(sql,
+                "COALESCE(?expires_time, GREATEST(?expected_time, ?create_time) + INTERVAL ?"
+                " MICROSECOND)",
+                SQL_PART(alias), SQL_PART(alias), SQL_PART(alias), SQL_INT(default_ms * 1000));
     else
-        buf_printf(sql, "%sexpires_time", alias);
+        buf_printf(sql, "%sexpires_time", (const char *)alias);
 }
 
 void sql_put_due_beyond(struct buf *sql, const char *alias, char beyond,
@@ -345,69 +406,4 @@ void sql_put_due_beyond(struct buf *sql, const char *alias, char beyond,
         buf_printf(sql, " AND %sid %c %" PRIu64, alias, beyond, id);
     }
     buf_chr(sql, ')');
-}
-
-void sql_put_from(struct buf *sql, enum task_event event)
-{
-    sql_put_statuses(sql, task_transition(event)->from);
-}
-
-void sql_put_transition(struct buf *sql, enum task_event event, const char *finish)
-{
-    const struct task_transition *t = task_transition(event);
-
-    if (t->from & TASK_BIT(TASK_DONE)) /* while status is what it has been */
-        buf_printf(sql, SQL_NEXT_RUN_IF("status = %d") ", ", TASK_DONE);
-    if (t->to == TASK_PENDING)
-        buf_printf(sql, "status = IF(priority " SQL_PENDING ", priority, %d)", TASK_PENDING);
-    else
-        buf_printf(sql, "status = %d", (int)t->to);
-    buf_str(sql, ", version = version + 1, update_time = UTC_TIMESTAMP(3)");
-    if (t->new_ladder)
-        buf_str(sql, ", attempt = 0");
-    else if (t->attempt_change)
-        buf_printf(sql, ", attempt = attempt %c 1", t->attempt_change > 0 ? '+' : '-');
-    if (t->due == DUE_GIVEN)
-        buf_str(sql, ", delay_time = 0");
-    if (t->keeps_first)
-        buf_str(sql, ", delay_time = IF(delay_time, delay_time, GREATEST(1, IFNULL(TIMESTAMPDIFF("
-                     "MICROSECOND, create_time, expected_time) DIV 1000, 1)))");
-    /* From the second time on, at another time than the tasks it was claimed with: one of them may
-     * be what kills dqd. */
-    if (t->due == DUE_APART)
-        buf_str(sql, ", expected_time = IF(attempt < 2, expected_time, UTC_TIMESTAMP(3) + INTERVAL "
-                     "FLOOR(RAND() * LEAST(attempt - 1, 30) * 1000000) MICROSECOND)");
-    if (t->from & TASK_FINISHED)
-        buf_str(sql, ", live = IF(task_key IS NULL, NULL, 1)");
-    if (TASK_BIT(t->to) & TASK_FINISHED)
-        buf_printf(sql, ", live = NULL, finish_time = %s", finish ? finish : "UTC_TIMESTAMP(3)");
-    else
-        buf_str(sql, ", finish_time = NULL");
-    if (t->to != TASK_RUNNING)
-        buf_str(sql, ", lease_until = NULL");
-    if (t->to == TASK_CANCELLED)
-        buf_str(sql, ", again_time = NULL, again_body = NULL");
-}
-
-/* Assignments are made from left to right. */
-void sql_put_end_of_run(struct buf *sql, enum task_event event, bool again, const char *finish)
-{
-    bool ends = TASK_BIT(task_transition(event)->to) & TASK_FINISHED;
-
-    sql_put_transition(sql, again && ends ? TASK_AGAIN : event, finish);
-    if (again)
-        buf_printf(sql,
-                   "%s, " SQL_NEXT_RUN_IF("TRUE") ", message_body = COALESCE(again_body, ''),"
-                   " body_size = COALESCE(OCTET_LENGTH(again_body), 0)",
-                   ends ? ", expected_time = again_time" : "");
-}
-
-void sql_put_again_taken(struct buf *sql, bool again)
-{
-    buf_str(sql, again ? ", again_time = NULL, again_body = NULL" : "");
-}
-
-void sql_put_again(struct buf *sql, bool again)
-{
-    buf_printf(sql, " AND again_time IS %sNULL", again ? "NOT " : "");
 }

@@ -10,8 +10,9 @@
 #define SQL_STATEMENT_BYTES ((size_t)1 << 20) /* a statement of many rows is cut there */
 
 /* A statement is written as its text, with a ? for each value, which follow it: sql_put appends it
- * to sql, the others run it. sql_exec is db_exec, sql_all db_all, sql_first db_first, and sql_read
- * the same, but 0 also if there is a row. The text has no other ?. */
+ * to sql, the others run it. sql_exec is db_exec, sql_all db_all (sql_all_streamed likewise),
+ * sql_first db_first, and sql_read the same, but 0 also if there is a row. The text has no other ?.
+ */
 struct sql_value {
     enum sql_kind {
         KIND_TEXT,
@@ -21,20 +22,56 @@ struct sql_value {
         KIND_TIME,
         KIND_AFTER,
         KIND_INT,
-        KIND_ID
+        KIND_ID,
+        KIND_IDS,
+        KIND_LIKE,
+        KIND_LEVEL,
+        KIND_STATUSES,
+        KIND_TRANSITION,
+        KIND_OTHER
     } kind;
     const void *p;
     int64_t number;
+    size_t size;
+    void (*put)(struct buf *sql, const void *p, int64_t number);
 };
-#define SQL_TEXT(s) ((struct sql_value){KIND_TEXT, (s), 0})           /* char *; NULL: NULL */
-#define SQL_TAG(s) ((struct sql_value){KIND_TAG, (s), 0})             /* the same, of sql_dup_tag */
-#define SQL_TOKEN(t) ((struct sql_value){KIND_TOKEN, (t), 0})         /* TASK_TOKEN_SIZE bytes */
-#define SQL_PART(s) ((struct sql_value){KIND_PART, (s), 0})           /* char *, which is SQL */
-#define SQL_TIME(at) ((struct sql_value){KIND_TIME, NULL, (at)})      /* TASK_TIME_NONE: NULL */
-#define SQL_FROM_NOW(ms) ((struct sql_value){KIND_AFTER, NULL, (ms)}) /* as sql_put_from_now */
-#define SQL_INT(n) ((struct sql_value){KIND_INT, NULL, (n)})
-#define SQL_ID(n) ((struct sql_value){KIND_ID, NULL, (int64_t)(n)}) /* uint64_t */
-#define SQL_ARRAY(...) ((const struct sql_value[]){{KIND_TEXT, NULL, 0}, ##__VA_ARGS__})
+#define SQL_TEXT(s) ((struct sql_value){KIND_TEXT, .p = (s)})   /* char *; NULL: NULL */
+#define SQL_TAG(s) ((struct sql_value){KIND_TAG, .p = (s)})     /* the same, of sql_dup_tag */
+#define SQL_TOKEN(t) ((struct sql_value){KIND_TOKEN, .p = (t)}) /* TASK_TOKEN_SIZE bytes */
+#define SQL_PART(s) ((struct sql_value){KIND_PART, .p = (s)})   /* char *, SQL; NULL: nothing */
+#define SQL_TIME(at) ((struct sql_value){KIND_TIME, .number = (at)}) /* TASK_TIME_NONE: NULL */
+#define SQL_FROM_NOW(ms)                                                                           \
+    ((struct sql_value){KIND_AFTER, .number = (ms)}) /* UTC_TIMESTAMP(3) + ms */
+#define SQL_INT(n) ((struct sql_value){KIND_INT, .number = (n)})
+#define SQL_ID(n) ((struct sql_value){KIND_ID, .number = (int64_t)(n)}) /* uint64_t */
+/* `(1,2,3)`: the ids with which these items begin, at least one. */
+#define SQL_IDS(items, n)                                                                          \
+    ((struct sql_value){KIND_IDS, .p = (items), .number = (int64_t)(n), .size = sizeof *(items)})
+#define SQL_LIKE(glob)                                                                             \
+    ((struct sql_value){KIND_LIKE, .p = (glob)}) /* of tags; ESCAPE '!' follows */
+#define SQL_LEVEL(level) ((struct sql_value){KIND_LEVEL, .number = (level)}) /* of `priority` */
+/* What put appends. */
+#define SQL_OTHER(put, p, n) ((struct sql_value){KIND_OTHER, p, (int64_t)(n), 0, put})
+/* `status IN (0,3)`: of a mask of TASK_BIT; and the states from which an event is allowed. */
+#define SQL_STATUSES(mask) ((struct sql_value){KIND_STATUSES, .number = (int64_t)(mask)})
+#define SQL_FROM(event) SQL_STATUSES(task_transition(event)->from)
+/* The assignments that an event always makes: status, version, attempt, update_time, and those of
+ * live, lease_until and finish_time that follow from the new status. A task taken back for the
+ * second time or later becomes due at random within `attempt - 1` seconds (at most 30): tasks
+ * claimed together with one that kills its dqd must not use up their attempts alongside it.
+ *
+ * SQL_END_OF_RUN: of an event that ends a run, in a statement for rows that were added again
+ * meanwhile, or for those that were not. The former take the body that was added, and become
+ * pending instead of finished. finish: the expression for finish_time if the task becomes finished;
+ * NULL: the statement's time. SQL_AGAIN_TAKEN ends the assignments: what stands between may use
+ * again_time. SQL_AGAIN is the condition, ` AND ...`. */
+#define SQL_TRANSITION(event) SQL_END_OF_RUN(event, false, NULL)
+#define SQL_END_OF_RUN(event, again, finish)                                                       \
+    ((struct sql_value){KIND_TRANSITION, .p = (finish), .number = (event), .size = (again)})
+#define SQL_AGAIN_TAKEN(again) SQL_PART((again) ? ", again_time = NULL, again_body = NULL" : NULL)
+#define SQL_AGAIN(again)                                                                           \
+    SQL_PART((again) ? " AND again_time IS NOT NULL" : " AND again_time IS NULL")
+#define SQL_ARRAY(...) ((const struct sql_value[]){{.p = NULL}, ##__VA_ARGS__})
 #define SQL_VALUES(...)                                                                            \
     SQL_ARRAY(__VA_ARGS__), sizeof SQL_ARRAY(__VA_ARGS__) / sizeof(struct sql_value)
 #define sql_put(sql, text, ...) sql_put_values(sql, text, SQL_VALUES(__VA_ARGS__))
@@ -42,6 +79,8 @@ struct sql_value {
     sql_exec_values(db, ret_rows, err, text, SQL_VALUES(__VA_ARGS__))
 #define sql_all(db, columns, take, arg, err, text, ...)                                            \
     sql_ask_values(db, db_all, columns, take, arg, err, text, SQL_VALUES(__VA_ARGS__))
+#define sql_all_streamed(db, columns, take, arg, err, text, ...)                                   \
+    sql_ask_values(db, db_all_streamed, columns, take, arg, err, text, SQL_VALUES(__VA_ARGS__))
 #define sql_first(db, columns, take, arg, err, text, ...)                                          \
     sql_ask_values(db, db_first, columns, take, arg, err, text, SQL_VALUES(__VA_ARGS__))
 #define sql_read(db, columns, take, arg, err, text, ...)                                           \
@@ -77,7 +116,6 @@ unsigned sql_pending(int level); /* 0, 5 or 6 */
  * priority. */
 int sql_status_of(uint64_t value);
 enum task_level sql_level_of(uint64_t value);
-void sql_put_level(struct buf *sql, int level); /* the value of `priority` */
 /* The same of a cell. */
 int sql_status(const struct db_rows *r, unsigned col);
 enum task_level sql_level(const struct db_rows *r, unsigned col);
@@ -145,47 +183,25 @@ void sql_put_select_within(struct buf *sql, int64_t ms);
 /* Always ERR_FATAL: the result has a row that the statement cannot return. */
 int sql_odd_row(const struct db *db, struct err *err);
 
-/* Appends `column IN (1,2,3)`. count > 0. */
-void sql_put_ids(struct buf *sql, const char *column, const uint64_t *ids, size_t count);
 /* Stores a cell with a token; ret keeps its bytes where the cell has none. */
 void sql_read_token(const struct db_rows *r, unsigned col, unsigned char ret[TASK_TOKEN_SIZE]);
 void sql_put_token(struct buf *sql, const unsigned char token[TASK_TOKEN_SIZE]); /* x'...' */
-/* Appends the share that an id belongs to, 0 to shares - 1. Shares are even for any step between
- * ids. alias, here and below: "" or "t.". */
-void sql_put_share(struct buf *sql, const char *alias, unsigned shares);
-void sql_put_statuses(struct buf *sql, unsigned mask); /* `status IN (0,3)` */
+/* The share that an id belongs to, 0 to shares - 1. Shares are even for any step between ids.
+ * alias, here and below: "" or "t.". */
+#define SQL_SHARE(alias, shares) SQL_OTHER(sql_put_share, alias, shares)
+void sql_put_share(struct buf *sql, const void *alias, int64_t shares);
 /* Two entries of a list of columns (columns.h): the time of the statement. sql_now_us reads both,
  * in microseconds, given the first. */
 #define SQL_NOW(X, name)                                                                           \
     X(name, "UTC_TIMESTAMP(3)") X(name##_FRACTION, "MICROSECOND(UTC_TIMESTAMP(6)) MOD 1000")
 int64_t sql_now_us(const struct db_rows *r, unsigned col);
-/* Appends when a task expires; default_ms: so long after it is due if the row has no time; 0:
- * never.
- */
-void sql_put_expires(struct buf *sql, const char *alias, int64_t default_ms);
-/* Appends UTC_TIMESTAMP(3) + ms. */
-void sql_put_from_now(struct buf *sql, int64_t ms);
+/* When a task expires; default_ms: so long after it is due if the row has no time; 0: never. */
+#define SQL_EXPIRES(alias, default_ms) SQL_OTHER(sql_put_expires, alias, default_ms)
+void sql_put_expires(struct buf *sql, const void *alias, int64_t default_ms);
 
 /* The assignment that begins another run. It has a number of its own if an attempt may have done
  * what the run does, with another body or because the task is done: whoever remembers runs would
  * take it for a repeat. */
 #define SQL_NEXT_RUN_IF(condition) "run = run + (run < 4294967295 AND " condition ")"
-
-/* sql_put_from appends `status IN (...)`: the states from which the event is allowed.
- * sql_put_transition appends the assignments that the event always makes: status, version, attempt,
- * update_time, and those of live, lease_until and finish_time that follow from the new status.
- * finish: the expression for finish_time if the task becomes finished; NULL: the statement's time.
- * A task taken back for the second time or later becomes due at random within `attempt - 1` seconds
- * (at most 30): tasks claimed together with one that kills its dqd must not use up their attempts
- * alongside it. Ends without a comma. */
-void sql_put_from(struct buf *sql, enum task_event event);
-void sql_put_transition(struct buf *sql, enum task_event event, const char *finish);
-/* The same for an event that ends a run, in a statement for rows that were added again meanwhile,
- * or for those that were not: sql_put_again appends which. The former take the body that was added,
- * and become pending instead of finished. sql_put_again_taken appends the end of the assignments:
- * what stands between may use again_time. */
-void sql_put_end_of_run(struct buf *sql, enum task_event event, bool again, const char *finish);
-void sql_put_again_taken(struct buf *sql, bool again);
-void sql_put_again(struct buf *sql, bool again); /* ` AND again_time IS [NOT] NULL` */
 
 #endif

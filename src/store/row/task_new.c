@@ -13,10 +13,9 @@
 
 void task_new_put_expected(struct buf *sql, const struct task_new *t)
 {
-    if (t->expected_at == TASK_TIME_NONE)
-        sql_put_from_now(sql, t->delay_ms);
-    else
-        db_put_time(sql, t->expected_at);
+    sql_put(sql, "?",
+            t->expected_at == TASK_TIME_NONE ? SQL_FROM_NOW(t->delay_ms)
+                                             : SQL_TIME(t->expected_at));
 }
 
 void task_new_put_max_attempts(struct buf *sql, const struct task_new *t)
@@ -118,10 +117,8 @@ static void put_row(struct db_statement *st, const struct task_new *t, unsigned 
     }
     if (has & TASK_NEW_SCHEDULED)
         buf_printf(sql, t->scheduled ? ",%" PRIu32 : ",NULL", t->missed_slots);
-    if (has & TASK_NEW_LEVEL) {
-        buf_printf(sql, ",%u,", sql_pending(t->level));
-        sql_put_level(sql, t->level);
-    }
+    if (has & TASK_NEW_LEVEL)
+        sql_put(sql, ",?,?", SQL_INT(sql_pending(t->level)), SQL_LEVEL(t->level));
     buf_chr(sql, ')');
 }
 

@@ -5,9 +5,8 @@
 #include "store/work/body_store.h"
 #include "base/mem.h"
 #include "store/db/columns.h"
+#include "store/row/sql.h"
 #include "store/row/task_read.h"
-
-#include <stdlib.h>
 
 #define SIZE_COLUMNS(X) X(SIZE_ID, "id") X(SIZE_BYTES, "LENGTH(message_body)")
 #define BODY_COLUMNS(X) X(BODY_ID, "id") X(BODY_BYTES, "message_body")
@@ -42,12 +41,12 @@ static void take_body(const struct db_rows *r, void *arg)
 static void put_select(struct buf *sql, const char *columns, struct task *const *tasks,
                        size_t count)
 {
-    buf_printf(sql, "SELECT %s FROM dq_task FORCE INDEX (PRIMARY) WHERE id IN (", columns);
-    for (size_t i = 0; i < count; i++) {
-        buf_str(sql, i ? "," : "");
-        buf_u64(sql, tasks[i]->id);
-    }
-    buf_chr(sql, ')');
+    MEM_LOCAL uint64_t *ids = mem_alloc((count + 1) * sizeof *ids);
+
+    for (size_t i = 0; i < count; i++)
+        ids[i] = tasks[i]->id;
+    sql_put(sql, "SELECT ? FROM dq_task FORCE INDEX (PRIMARY) WHERE id IN ?", SQL_PART(columns),
+            SQL_IDS(ids, count));
 }
 
 int body_store_measure(struct db *db, struct task *const *tasks, size_t count, struct err *err)

@@ -8,7 +8,6 @@
 #include "base/when.h"
 #include "store/db/columns.h"
 #include "store/db/db_latest.h"
-#include "store/db/db_put.h"
 #include "store/row/limit_row.h"
 #include "store/row/rows.h"
 #include "store/row/sql.h"
@@ -24,10 +23,10 @@
     (TASK_READ_BIT(TASK_READ_ID) | TASK_READ_BIT(TASK_READ_VERSION) |                              \
      TASK_READ_BIT(TASK_READ_TAG) | TASK_READ_BIT(TASK_READ_KEY) |                                 \
      TASK_READ_BIT(TASK_READ_BODY_SIZE) | TASK_READ_BIT(TASK_READ_RUN) |                           \
-     TASK_READ_BIT(TASK_READ_ATTEMPT) |                                                            \
-     TASK_READ_BIT(TASK_READ_MAX_ATTEMPTS) | TASK_READ_BIT(TASK_READ_DELAY) |                      \
-     TASK_READ_BIT(TASK_READ_EXPECTED) | TASK_READ_BIT(TASK_READ_EXPIRES) |                        \
-     TASK_READ_BIT(TASK_READ_MISSED) | TASK_READ_BIT(TASK_READ_CREATE))
+     TASK_READ_BIT(TASK_READ_ATTEMPT) | TASK_READ_BIT(TASK_READ_MAX_ATTEMPTS) |                    \
+     TASK_READ_BIT(TASK_READ_DELAY) | TASK_READ_BIT(TASK_READ_EXPECTED) |                          \
+     TASK_READ_BIT(TASK_READ_EXPIRES) | TASK_READ_BIT(TASK_READ_MISSED) |                          \
+     TASK_READ_BIT(TASK_READ_CREATE))
 /* after the others */
 #define SMALL_BODY_COLUMN                                                                          \
     ", IF(LENGTH(b.message_body) <= " TEXT_OF(SMALL_BODY) ", b.message_body, NULL)"
@@ -35,7 +34,7 @@
  * unknown size: NULL as a key reads nothing. body_size may be wrong: a body that is longer after
  * all is not loaded. */
 #define SMALL_BODY_JOIN                                                                            \
-    " LEFT JOIN dq_task b FORCE INDEX (PRIMARY) ON b.id = IF(c.body_size <= %d, c.id, NULL)"
+    " LEFT JOIN dq_task b FORCE INDEX (PRIMARY) ON b.id = IF(c.body_size <= ?, c.id, NULL)"
 #define NO_BODY (-1) /* instead of SMALL_BODY: no row is read again */
 /* For a batch: whether the last attempt ended with a verdict on this task, or was its producer's.
  * If it ended with its process, there is an exit code or a signal; if with its dqd, no token; and
@@ -68,14 +67,14 @@ static void put_select(struct buf *sql, const struct claim_ask *ask, bool next, 
 {
     buf_str(sql, "SELECT ");
     task_read_put_columns(sql, "c.", CLAIM_COLUMNS);
-    buf_printf(sql, SMALL_BODY_COLUMN ", %s, %s, ",
-               status != TASK_RUNNING ? SQL_MOVED("c.") : "NULL",
-               ask->batch > 1 ? OWN_VERDICT : "NULL");
-    sql_put_expires(sql, "c.", ask->expires_ms);
-    buf_printf(sql,
-               " <= UTC_TIMESTAMP(3)%s FROM dq_task c FORCE INDEX (due)" SMALL_BODY_JOIN
-               " WHERE c.status = %u AND ",
-               next ? NO_NEXT_COLUMNS : "", ask->without_bodies ? NO_BODY : SMALL_BODY, status);
+    sql_put(sql,
+            SMALL_BODY_COLUMN
+            ", ?, ?, ? <= UTC_TIMESTAMP(3)? FROM dq_task c FORCE INDEX (due)" SMALL_BODY_JOIN
+            " WHERE c.status = ? AND ",
+            SQL_PART(status != TASK_RUNNING ? SQL_MOVED("c.") : "NULL"),
+            SQL_PART(ask->batch > 1 ? OWN_VERDICT : "NULL"), SQL_EXPIRES("c.", ask->expires_ms),
+            SQL_PART(next ? NO_NEXT_COLUMNS : NULL),
+            SQL_INT(ask->without_bodies ? NO_BODY : SMALL_BODY), SQL_INT(status));
 }
 
 bool claim_find_expire(struct claim_expired *e, const struct claim_ask *ask,
@@ -98,18 +97,17 @@ struct claimed {
     struct peek_floor *last; /* becomes that of the last task; NULL: not asked for */
 };
 
-static int read_claimed(const struct db_rows *r, void *arg, struct err *err)
+static void read_claimed(const struct db_rows *r, void *arg)
 {
     const struct claimed *x = arg;
 
-    (void)err;
     if (x->next && !db_is_null(r, NEXT_NOW)) {
         x->saw->next_known = true;
         x->saw->next_at = db_time(r, NEXT_AT);
         x->saw->guarded = db_u64(r, NEXT_GUARDED) == 1;
         x->saw->now_us = sql_now_us(r, NEXT_NOW);
         x->saw->late_us = x->saw->now_us + db_i64(r, NEXT_SPENT, 0);
-        return 0;
+        return;
     }
     struct task *t = task_array_add(x->to);
     task_read(r, CLAIM_COLUMNS, t);
@@ -123,7 +121,7 @@ static int read_claimed(const struct db_rows *r, void *arg, struct err *err)
                               t->body_size);
         task_done(t);
         x->to->count--;
-        return 0;
+        return;
     }
     t->update_at = db_time(r, MOVED_COLUMN);
     t->late_from_at = task_late_from(t);
@@ -137,57 +135,40 @@ static int read_claimed(const struct db_rows *r, void *arg, struct err *err)
         t->body_size = SIZE_MAX;
         x->to->lies = true;
     }
-    return 0;
 }
 
 static int read_list(struct db *db, const struct buf *sql, const struct claimed *x, struct err *err)
 {
     struct claimed arg = *x;
 
-    return db_each(db, sql, x->next ? COLUMN_COUNT : NEXT_AT, read_claimed, &arg, err);
+    return db_all(db, sql, x->next ? COLUMN_COUNT : NEXT_AT, read_claimed, &arg, err);
 }
 
-static void put_strict(struct buf *sql, const struct claim_ask *ask)
-{
-    buf_str(sql, "(SELECT 1 FROM dq_limit g WHERE " LIMIT_ROW_STRICT("g.") " AND g.name = ");
-    db_put_text(sql, ask->limit_name ? ask->limit_name : ask->tag);
-    buf_chr(sql, ')');
-}
+/* A value: the name. */
+#define STRICT "(SELECT 1 FROM dq_limit g WHERE " LIMIT_ROW_STRICT("g.") " AND g.name = ?)"
 
-/* Appends, behind SQL_PAUSE_OF_GLOB, what else keeps any task of the tag from starting: its pause,
- * and its limit, unless that has been asked. The server evaluates each once. */
-static void put_stops(struct buf *sql, const struct claim_ask *ask)
+static const char *limit_of(const struct claim_ask *ask)
 {
-    db_put_text(sql, ask->tag);
-    buf_str(sql, SQL_LIKE_GLOB ")");
-    if (ask->limit_name) {
-        buf_str(sql, " AND NOT EXISTS " SQL_PAUSE_OF_NAME);
-        db_put_text(sql, ask->tag);
-        buf_chr(sql, ')');
-    }
-    if (!ask->guarded && !ask->tag_limit.running) {
-        buf_str(sql, " AND NOT EXISTS ");
-        put_strict(sql, ask);
-    }
+    return ask->limit_name ? ask->limit_name : ask->tag;
 }
 
 /* Appends the condition for tasks of a share that have been due for at least overdue_ms (is "<=";
- * negative: or will be due within that time), or have not (">"); false if the tag is paused. */
+ * negative: or will be due within that time), or have not (">"); false if the tag is paused, or its
+ * limit, unless that has been asked, keeps any task from starting. The server evaluates each once.
+ */
 static void put_share(struct buf *sql, const struct claim_ask *ask, unsigned share, const char *is,
                       int64_t overdue_ms)
 {
-    buf_str(sql, "c.tag = ");
-    db_put_text(sql, ask->tag);
-    buf_printf(sql,
-               " AND c.expected_time %s UTC_TIMESTAMP(3) - INTERVAL %" PRId64
-               " MICROSECOND AND NOT EXISTS " SQL_PAUSE_OF_GLOB,
-               is, overdue_ms * 1000);
-    put_stops(sql, ask);
-    if (ask->shares > 1) {
-        buf_str(sql, " AND ");
-        sql_put_share(sql, "c.", ask->shares);
-        buf_printf(sql, " = %u", share);
-    }
+    sql_put(sql,
+            "c.tag = ? AND c.expected_time ? UTC_TIMESTAMP(3) - INTERVAL ? MICROSECOND"
+            " AND NOT EXISTS " SQL_PAUSE_OF_GLOB "?" SQL_LIKE_GLOB ")",
+            SQL_TEXT(ask->tag), SQL_PART(is), SQL_INT(overdue_ms * 1000), SQL_TEXT(ask->tag));
+    if (ask->limit_name)
+        sql_put(sql, " AND NOT EXISTS " SQL_PAUSE_OF_NAME "?)", SQL_TEXT(ask->tag));
+    if (!ask->guarded && !ask->tag_limit.running)
+        sql_put(sql, " AND NOT EXISTS " STRICT, SQL_TEXT(limit_of(ask)));
+    if (ask->shares > 1)
+        sql_put(sql, " AND ? = ?", SQL_SHARE("c.", ask->shares), SQL_INT(share));
 }
 
 /* Appends the SELECT of the row that has the time of the next task. It is the last row, so that it
@@ -200,13 +181,11 @@ static void put_next(struct buf *sql, const struct claim_ask *ask, unsigned stat
     buf_str(sql, ") UNION ALL SELECT ");
     for (int i = 0; i < NEXT_AT; i++)
         buf_str(sql, "NULL, ");
-    buf_printf(sql,
-               "(SELECT c.expected_time FROM dq_task c FORCE INDEX (due) WHERE c.status = %u AND ",
-               status);
+    sql_put(sql, "(SELECT c.expected_time FROM dq_task c FORCE INDEX (due) WHERE c.status = ? AND ",
+            SQL_INT(status));
     put_share(sql, ask, share, ">", overdue_ms);
-    buf_str(sql, " ORDER BY " SQL_DUE_ORDER("c.", "") " LIMIT 1), EXISTS ");
-    put_strict(sql, ask);
-    buf_printf(sql, ", %s", COLUMNS_SELECT(NOW_COLUMNS));
+    sql_put(sql, " ORDER BY " SQL_DUE_ORDER("c.", "") " LIMIT 1), EXISTS " STRICT ", ?",
+            SQL_TEXT(limit_of(ask)), SQL_PART(COLUMNS_SELECT(NOW_COLUMNS)));
 }
 
 /* What to read: tasks of a share that have been due for at least overdue_ms (as put_share), the
@@ -222,7 +201,7 @@ static int find_candidates(struct db *db, const struct claim_ask *ask, const str
                            enum task_level level, size_t limit, struct task_array *ret,
                            struct claim_seen *saw, struct err *err)
 {
-    struct buf sql = BUF_INIT;
+    BUF_LOCAL struct buf sql = BUF_INIT;
     const char *order = s->far_end ? SQL_DUE_ORDER("c.", " DESC") : SQL_DUE_ORDER("c.", "");
     bool skip_locked = ask->skip_locked && db_skips_locked(db);
 
@@ -233,17 +212,13 @@ static int find_candidates(struct db *db, const struct claim_ask *ask, const str
     put_share(&sql, ask, s->share, "<=", s->overdue_ms);
     if (s->floor)
         peek_store_put_floor(&sql, s->floor);
-    if (ask->aside_count) {
-        buf_str(&sql, " AND NOT ");
-        sql_put_ids(&sql, "c.id", ask->aside, ask->aside_count);
-    }
-    buf_printf(&sql, " ORDER BY %s LIMIT %zu%s", order, limit,
-               skip_locked ? " FOR UPDATE SKIP LOCKED" : "");
+    if (ask->aside_count)
+        sql_put(&sql, " AND NOT c.id IN ?", SQL_IDS(ask->aside, ask->aside_count));
+    sql_put(&sql, " ORDER BY ? LIMIT ??", SQL_PART(order), SQL_ID(limit),
+            SQL_PART(skip_locked ? " FOR UPDATE SKIP LOCKED" : NULL));
     if (s->next)
         put_next(&sql, ask, sql_pending(level), s->share, s->overdue_ms);
-    int rc = read_list(db, &sql, &(struct claimed){ret, ask, saw, s->next, level, s->floor}, err);
-    buf_done(&sql);
-    return rc;
+    return read_list(db, &sql, &(struct claimed){ret, ask, saw, s->next, level, s->floor}, err);
 }
 
 void claim_find_put(struct buf *sql, const char *tag, size_t limit)
@@ -252,7 +227,7 @@ void claim_find_put(struct buf *sql, const char *tag, size_t limit)
 
     put_select(sql, &ask, false, TASK_PENDING);
     put_share(sql, &ask, 0, "<=", 0);
-    buf_printf(sql, " ORDER BY " SQL_DUE_ORDER("c.", "") " LIMIT %zu", limit);
+    sql_put(sql, " ORDER BY " SQL_DUE_ORDER("c.", "") " LIMIT ?", SQL_ID(limit));
 }
 
 static bool has_level(const struct claim_ask *ask, enum task_level level)
@@ -339,15 +314,13 @@ int claim_find_running(struct db *db, const unsigned char token[TASK_TOKEN_SIZE]
                        struct task_array *found, struct err *err)
 {
     const struct claim_ask ask = {0};
-    struct buf sql = BUF_INIT;
+    BUF_LOCAL struct buf sql = BUF_INIT;
 
     put_select(&sql, &ask, false, TASK_RUNNING);
-    buf_str(&sql, "c.claim_token = ");
-    sql_put_token(&sql, token);
+    sql_put(&sql, "c.claim_token = ?", SQL_TOKEN(token));
     int rc = db_latest_begin(db, err);
     if (rc == 0)
         rc = read_list(db, &sql, &(struct claimed){.to = found, .ask = &ask}, err);
     db_latest_end(db);
-    buf_done(&sql);
     return rc;
 }

@@ -6,7 +6,6 @@
 #include "base/mem.h"
 #include "base/when.h"
 #include "store/db/columns.h"
-#include "store/db/db_put.h"
 #include "store/db/db_session.h"
 #include "store/fleet/poller_store.h"
 #include "store/row/sql.h"
@@ -104,30 +103,26 @@ int claim_limit_read(struct db *db, const struct claim_ask *ask, struct limit_ro
     return 0;
 }
 
-static int take_pause(const struct db_rows *r, void *arg, struct err *err)
+static void take_pause(const struct db_rows *r, void *arg)
 {
     int64_t *until_at = arg;
 
-    (void)err;
     *until_at = MAX(*until_at, db_time(r, COLUMNS_ONLY));
-    return 0;
 }
 
 int claim_limit_look(struct db *db, const struct claim_ask *ask, bool limited,
                      struct claim_seen *saw, uint64_t *ret_may, struct err *err)
 {
-    BUF_LOCAL struct buf sql = BUF_INIT;
     LOCAL_BY(limit_row_done) struct limit_row row = {.limit = {LIMIT_NONE}};
     int64_t until_at = INT64_MIN;
 
-    sql_put(
-        &sql,
+    int rc = sql_all(
+        db, COLUMNS_ONE, take_pause, &until_at, err,
         "SELECT g.paused_until FROM dq_limit g WHERE " SQL_PAUSED(
             "g.") " AND g.name = ?"
                   " UNION ALL SELECT g.paused_until FROM dq_limit g FORCE INDEX (pattern) WHERE " SQL_PAUSED(
                       "g.") " AND g.pattern IS NOT NULL AND ?" SQL_LIKE_GLOB,
         SQL_TEXT(ask->tag), SQL_TEXT(ask->tag));
-    int rc = db_each(db, &sql, COLUMNS_ONE, take_pause, &until_at, err);
     *ret_may = until_at == INT64_MIN ? UINT64_MAX : 0;
     if (rc == 0 && !*ret_may)
         *saw = (struct claim_seen){.held = LIMIT_PAUSED, .alone = true, .limit_at = until_at};

@@ -8,9 +8,7 @@
 #include "store/work/claim_store.h"
 #include "base/company.h"
 #include "base/mem.h"
-#include "base/when.h"
 #include "store/db/columns.h"
-#include "store/db/db_put.h"
 #include "store/db/db_session.h"
 #include "store/row/sql.h"
 #include "store/work/claim_limit.h"
@@ -23,31 +21,19 @@
 static int claim_rows(struct db *db, const struct claim_owner *owner, const struct claim_ask *ask,
                       const struct claim_ref *refs, size_t n, uint64_t *ret_rows, struct err *err)
 {
-    struct buf sql = BUF_INIT;
+    BUF_LOCAL struct buf expires = BUF_INIT;
 
-    buf_str(&sql, "UPDATE dq_task FORCE INDEX (PRIMARY) SET ");
-    sql_put_transition(&sql, TASK_CLAIM, NULL);
-    buf_printf(&sql, ", max_attempts = COALESCE(max_attempts, %" PRIu32 "), claim_token = ",
-               ask->max_attempts);
-    sql_put_token(&sql, owner->token);
-    if (ask->expires_ms) {
-        buf_str(&sql, ", expires_time = ");
-        sql_put_expires(&sql, "", ask->expires_ms);
-    }
-    buf_str(&sql, ", host = ");
-    db_put_text(&sql, owner->host);
-    buf_printf(&sql, ", pid = %" PRIu32 ", lease_until = ", owner->pid);
-    sql_put_from_now(&sql, ask->lease_ms);
-    buf_str(
-        &sql,
-        ", execution_time = GREATEST(UTC_TIMESTAMP(3), expected_time), exit_code = NULL, `signal` = NULL, error_stack = "
-        "NULL, output = NULL WHERE ");
-    sql_put_from(&sql, TASK_CLAIM);
-    buf_str(&sql, " AND ");
-    claim_ref_put(&sql, refs, n);
-    int rc = db_exec(db, &sql, ret_rows, err);
-    buf_done(&sql);
-    return rc;
+    if (ask->expires_ms)
+        sql_put(&expires, ", expires_time = ?", SQL_EXPIRES("", ask->expires_ms));
+    return sql_exec(
+        db, ret_rows, err,
+        "UPDATE dq_task FORCE INDEX (PRIMARY) SET ?, max_attempts = COALESCE(max_attempts, ?),"
+        " claim_token = ??, host = ?, pid = ?, lease_until = ?,"
+        " execution_time = GREATEST(UTC_TIMESTAMP(3), expected_time), exit_code = NULL,"
+        " `signal` = NULL, error_stack = NULL, output = NULL WHERE ? AND ?",
+        SQL_TRANSITION(TASK_CLAIM), SQL_INT(ask->max_attempts), SQL_TOKEN(owner->token),
+        SQL_PART(expires.data), SQL_TEXT(owner->host), SQL_INT(owner->pid),
+        SQL_FROM_NOW(ask->lease_ms), SQL_FROM(TASK_CLAIM), CLAIM_REF_THESE(refs, n));
 }
 
 /* Some were claimed by others: reads which have our token. Stores them in `held`, at the version
@@ -55,16 +41,9 @@ static int claim_rows(struct db *db, const struct claim_owner *owner, const stru
 static int read_back(struct db *db, const struct claim_owner *owner, const struct claim_ref *refs,
                      size_t n, struct claim_ref *held, size_t *ret_held, struct err *err)
 {
-    struct buf sql = BUF_INIT;
-
     for (size_t i = 0; i < n; i++)
         held[i] = (struct claim_ref){refs[i].id, refs[i].version + 1};
-    buf_printf(&sql, "SELECT %s FROM dq_task FORCE INDEX (PRIMARY) WHERE ",
-               COLUMNS_SELECT(CLAIM_REF_COLUMNS));
-    claim_ref_put_ours(&sql, owner, held, n);
-    int rc = claim_ref_read(db, &sql, held, n, ret_held, err);
-    buf_done(&sql);
-    return rc;
+    return claim_ref_find(db, held, n, ret_held, err, CLAIM_REF_OURS, CLAIM_REF_OF(owner, held, n));
 }
 
 static bool has_id(const struct claim_ref *refs, size_t n, uint64_t id)
@@ -120,22 +99,15 @@ static void claiming_done(struct claiming *w)
     limit_row_done(&w->limit);
 }
 
-static uint64_t claiming_id(const void *arg, size_t i)
-{
-    return ((const struct claiming *)arg)->refs[i].id;
-}
-
-static int claim_part(void *arg, const size_t *at, size_t n, struct err *err)
+static int claim_part(void *arg, const struct claim_ref *refs, const size_t *at, size_t n,
+                      struct err *err)
 {
     struct claiming *w = arg;
-    struct claim_ref *refs = mem_alloc((n + 1) * sizeof *refs);
     uint64_t rows = 0;
-
-    for (size_t i = 0; i < n; i++)
-        refs[i] = w->refs[at[i]];
     int rc = claim_rows(w->db, w->owner, w->ask, refs, n, &rows, err);
+
+    (void)at;
     w->rows += rows;
-    free(refs);
     return rc;
 }
 
@@ -213,7 +185,7 @@ enum care { CARE_NONE, CARE_SIFT, CARE_ONE };
 static int claim_limited(struct claiming *w, enum care care, struct rows_faults *faults,
                          bool *ret_again, struct err *err)
 {
-    struct rows_work work = {0, w, claiming_id, claim_part, NULL};
+    struct rows_work work = {.arg = w, .run = claim_part};
     const size_t wanted = care == CARE_ONE && w->ask->limit ? 1 : w->ask->limit;
     size_t n = 0, *at = NULL;
     uint64_t may = 0;
@@ -229,14 +201,15 @@ static int claim_limited(struct claiming *w, enum care care, struct rows_faults 
         rc = claim_limit_read(w->db, w->ask, &w->limit, &w->saw, &may, err);
     if (rc == 0)
         rc = find_some(w, (size_t)MIN(wanted, may), faults, err);
+    work.refs = w->refs;
     work.count = n = w->found.count;
     at = mem_alloc((n + 1) * sizeof *at);
     for (size_t i = 0; i < n; i++)
         at[i] = i;
     if (rc == 0 && n && faults && care != CARE_NONE && db_skips_locked(w->db))
         rc = rows_sift(w->db, &work, faults, at, &n, err);
-    if (rc == 0 && n)
-        rc = claim_part(w, at, n, err);
+    if (rc == 0)
+        rc = rows_run_part(&work, at, n, err);
     if (rc == 0 && n && w->limit.limit.rate.count) {
         rc = claim_limit_reserve(w->db, w->ask, &w->limit, &w->found, wanted > w->found.count,
                                  &w->saw, err);
@@ -265,8 +238,8 @@ static int claim_freely(struct claiming *w, struct rows_faults *faults, struct e
     uint64_t may;
     int rc = find_some(w, w->ask->limit, faults, err);
 
-    if (rc == 0 && w->found.count)
-        rc = rows_run(w->db, &(struct rows_work){w->found.count, w, claiming_id, claim_part, NULL},
+    if (rc == 0)
+        rc = rows_run(w->db, &(struct rows_work){w->refs, w->found.count, w, claim_part, NULL},
                       false, faults, err);
     if (rc == 0)
         rc = find_held(w, err);
@@ -342,18 +315,14 @@ static void take_claimer(const struct db_rows *r, void *arg)
 
 int claim_store_claimer(struct db *db, uint64_t id, char **ret, struct err *err)
 {
-    struct buf sql = BUF_INIT;
-
     /* of the next statement only */
-    buf_str(&sql, "SET TRANSACTION ISOLATION LEVEL READ UNCOMMITTED");
-    int rc = db_exec(db, &sql, NULL, err);
-    buf_reset(&sql);
-    buf_printf(&sql,
-               "SELECT %s FROM dq_task FORCE INDEX (PRIMARY) WHERE id = %" PRIu64
-               " AND status = %d AND host IS NOT NULL AND pid IS NOT NULL",
-               COLUMNS_SELECT(CLAIMER_COLUMNS), id, TASK_RUNNING);
+    int rc = sql_exec(db, NULL, err, "SET TRANSACTION ISOLATION LEVEL READ UNCOMMITTED");
+
     if (rc == 0)
-        rc = db_first(db, &sql, CLAIMER_COUNT, take_claimer, ret, err);
-    buf_done(&sql);
+        rc =
+            sql_first(db, CLAIMER_COUNT, take_claimer, ret, err,
+                      "SELECT ? FROM dq_task FORCE INDEX (PRIMARY) WHERE id = ?"
+                      " AND status = ? AND host IS NOT NULL AND pid IS NOT NULL",
+                      SQL_PART(COLUMNS_SELECT(CLAIMER_COLUMNS)), SQL_ID(id), SQL_INT(TASK_RUNNING));
     return rc;
 }

@@ -5,35 +5,27 @@
  * with its attempts. A row that cannot be deleted does not keep others from it (rows.h).
  */
 #include "store/work/delete_store.h"
-#include "store/db/columns.h"
 #include "store/db/db_latest.h"
 #include "store/row/sql.h"
 
 static int delete_rows(struct db *db, const struct claim_ref *refs, size_t count,
                        struct event_act *act, size_t *ret_deleted, struct err *err)
 {
-    BUF_LOCAL struct buf sql = BUF_INIT;
     uint64_t rows = 0;
 
     int rc = db_begin(db, err);
     if (rc < 0)
         return rc;
-    /* without it, all rows may be read, and their locks waited for */
-    buf_str(&sql, "DELETE t FROM dq_task t FORCE INDEX (PRIMARY) WHERE ");
-    sql_put_statuses(&sql, TASK_FINISHED);
-    buf_str(&sql, " AND ");
-    claim_ref_put(&sql, refs, count);
-    rc = db_exec(db, &sql, &rows, err);
+    /* without FORCE INDEX, all rows may be read, and their locks waited for */
+    rc = sql_exec(db, &rows, err, "DELETE t FROM dq_task t FORCE INDEX (PRIMARY) WHERE ? AND ?",
+                  SQL_STATUSES(TASK_FINISHED), CLAIM_REF_THESE(refs, count));
     /* only of tasks that are gone: one that was retried meanwhile keeps its history */
-    if (rc == 0 && rows) {
-        buf_reset(&sql);
-        buf_str(
-            &sql,
+    if (rc == 0 && rows)
+        rc = sql_exec(
+            db, NULL, err,
             "DELETE a FROM dq_attempt a FORCE INDEX (PRIMARY) LEFT JOIN dq_task t FORCE INDEX (PRIMARY)"
-            " ON t.id = a.task_id WHERE t.id IS NULL AND " SQL_BY_KEY("a.attempt"));
-        claim_ref_put_ids(&sql, "a.task_id", refs, count);
-        rc = db_exec(db, &sql, NULL, err);
-    }
+            " ON t.id = a.task_id WHERE t.id IS NULL AND " SQL_BY_KEY("a.attempt") "a.task_id IN ?",
+            SQL_IDS(refs, count));
     if (rc == 0 && rows)
         rc = event_store_add(db, act, refs, rows, err);
     rc = db_end(db, rc, err);
@@ -44,30 +36,23 @@ static int delete_rows(struct db *db, const struct claim_ref *refs, size_t count
 
 struct deleting {
     struct db *db;
-    const struct claim_ref *refs;
     struct event_act *act;
     int tries;
     size_t deleted;
     bool lost; /* the answer to a try was lost */
 };
 
-static uint64_t deleting_id(const void *arg, size_t i)
-{
-    return ((const struct deleting *)arg)->refs[i].id;
-}
-
 /* After a lost answer, tasks that are gone count as deleted: it does not matter by whom. */
-static int delete_some(void *arg, const size_t *at, size_t n, struct err *err)
+static int delete_some(void *arg, const struct claim_ref *refs, const size_t *at, size_t n,
+                       struct err *err)
 {
     struct deleting *w = arg;
-    BUF_LOCAL struct buf sql = BUF_INIT;
-    struct claim_ref refs[ROWS_STEP], left[ROWS_STEP];
+    struct claim_ref left[ROWS_STEP];
     size_t count = 0, deleted = 0;
     bool lost = false;
     int rc = 0;
 
-    for (size_t i = 0; i < n; i++)
-        refs[i] = w->refs[at[i]];
+    (void)at;
     for (int tries = 0; tries < w->tries; tries++) {
         rc = delete_rows(w->db, refs, n, w->act, &deleted, err);
         lost |= rc == ERR_LOST;
@@ -75,12 +60,9 @@ static int delete_some(void *arg, const size_t *at, size_t n, struct err *err)
             break;
     }
     if (rc == 0 && lost) {
-        buf_printf(&sql, "SELECT %s FROM dq_task FORCE INDEX (PRIMARY) WHERE ",
-                   COLUMNS_SELECT(CLAIM_REF_COLUMNS));
-        claim_ref_put_ids(&sql, "id", refs, n);
         rc = db_latest_begin(w->db, err);
         if (rc == 0)
-            rc = claim_ref_read(w->db, &sql, left, n, &count, err);
+            rc = claim_ref_find(w->db, left, n, &count, err, "id IN ?", SQL_IDS(refs, n));
         db_latest_end(w->db);
         deleted = n - count;
     }
@@ -94,10 +76,9 @@ int delete_store_refs(struct db *db, const struct claim_ref *refs, size_t count,
                       const struct delete_store_how *how, struct delete_store_done *ret,
                       struct rows_faults *faults, struct err *err)
 {
-    struct deleting w = {db, refs, how->act, how->tries, 0, false};
-
-    int rc = rows_run(db, &(struct rows_work){count, &w, deleting_id, delete_some, NULL},
-                      how->careful, faults, err);
+    struct deleting w = {db, how->act, how->tries, 0, false};
+    int rc = rows_run(db, &(struct rows_work){refs, count, &w, delete_some, NULL}, how->careful,
+                      faults, err);
     *ret = (struct delete_store_done){w.deleted, w.lost};
     return rc;
 }

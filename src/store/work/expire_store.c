@@ -50,64 +50,62 @@ static int find_expired(struct expiring *x, enum task_level level, size_t rows,
 {
     BUF_LOCAL struct buf sql = BUF_INIT;
 
-    buf_printf(&sql, "SELECT %s, ", COLUMNS_SELECT(SEEN_COLUMNS));
-    sql_put_expires(&sql, "", x->ask->expires_ms);
-    buf_printf(&sql,
-               " <= UTC_TIMESTAMP(3) - INTERVAL %" PRId64 " MICROSECOND"
-               " FROM dq_task c FORCE INDEX (due) WHERE status = %u AND tag = ",
-               x->ask->expired_ms * 1000, sql_pending(level));
-    sql_put_tag(&sql, x->ask->tag);
-    buf_str(&sql, " AND expected_time <= UTC_TIMESTAMP(3)");
+    sql_put(&sql,
+            "SELECT ?, ? <= UTC_TIMESTAMP(3) - INTERVAL ? MICROSECOND"
+            " FROM dq_task c FORCE INDEX (due) WHERE status = ? AND tag = ?"
+            " AND expected_time <= UTC_TIMESTAMP(3)",
+            SQL_PART(COLUMNS_SELECT(SEEN_COLUMNS)), SQL_EXPIRES("", x->ask->expires_ms),
+            SQL_INT(x->ask->expired_ms * 1000), SQL_INT(sql_pending(level)), SQL_TAG(x->ask->tag));
     peek_store_put_floor(&sql, floor);
-    if (x->ask->aside_count) {
-        buf_str(&sql, " AND NOT ");
-        sql_put_ids(&sql, "id", x->ask->aside, x->ask->aside_count);
-    }
-    buf_printf(&sql, " ORDER BY " SQL_DUE_ORDER("", "") " LIMIT %zu", rows);
+    if (x->ask->aside_count)
+        sql_put(&sql, " AND NOT id IN ?", SQL_IDS(x->ask->aside, x->ask->aside_count));
+    sql_put(&sql, " ORDER BY " SQL_DUE_ORDER("", "") " LIMIT ?", SQL_ID(rows));
     return db_each(x->db, &sql, SEEN_COUNT, see, x, err);
 }
 
-static uint64_t expiring_id(const void *arg, size_t i)
+/* All that expiry does to tasks. Assignments are made from left to right. */
+static int cancel_rows(struct expiring *x, const struct claim_ref *refs, size_t n,
+                       uint64_t *ret_rows, struct err *err)
 {
-    return ((const struct expiring *)arg)->all.refs[i].id;
+    return sql_exec(x->db, ret_rows, err,
+                    "UPDATE dq_task FORCE INDEX (PRIMARY) SET expires_time = ?, error_stack ="
+                    " CONCAT('" TASK_EXPIRED " due ', REPLACE(expected_time, ' ', 'T'),"
+                    " 'Z, not started by ', REPLACE(expires_time, ' ', 'T'), 'Z'), ?"
+                    " WHERE ? AND ?",
+                    SQL_EXPIRES("", x->ask->expires_ms), SQL_TRANSITION(TASK_EXPIRE),
+                    SQL_FROM(TASK_EXPIRE), CLAIM_REF_THESE(refs, n));
 }
 
-/* All that expiry does to tasks. Assignments are made from left to right. */
-static int expire_rows(void *arg, const size_t *at, size_t n, struct err *err)
+/* A task is added for exactly those that are cancelled here. */
+static int cancel_and_follow(struct expiring *x, const struct claim_ref *refs, size_t n,
+                             uint64_t *ret_rows, struct err *err)
 {
-    struct expiring *x = arg;
-    struct claim_ref refs[ROWS_STEP];
+    struct claim_ref locked[ROWS_STEP];
     struct follow_up wanted[ROWS_STEP];
-    BUF_LOCAL struct buf sql = BUF_INIT;
-    uint64_t rows = 0;
-    const bool follow = x->ask->on_failed;
-    int rc = follow ? db_begin(x->db, err) : 0;
+    size_t count = 0;
+    int rc = db_begin(x->db, err);
 
     if (rc < 0)
         return rc;
-    for (size_t i = 0; i < n; i++)
-        refs[i] = x->all.refs[at[i]];
-    if (follow) /* a task is added for exactly those that are cancelled here */
-        rc = claim_ref_lock(x->db, TASK_EXPIRE, "", refs, n, refs, &n, err);
-    if (rc < 0 || !n)
-        return follow ? db_end(x->db, rc, err) : rc;
-    buf_str(&sql, "UPDATE dq_task FORCE INDEX (PRIMARY) SET expires_time = ");
-    sql_put_expires(&sql, "", x->ask->expires_ms);
-    buf_str(&sql,
-            ", error_stack = CONCAT('" TASK_EXPIRED " due ', REPLACE(expected_time, ' ', 'T'),"
-            " 'Z, not started by ', REPLACE(expires_time, ' ', 'T'), 'Z'), ");
-    sql_put_transition(&sql, TASK_EXPIRE, NULL);
-    buf_str(&sql, " WHERE ");
-    sql_put_from(&sql, TASK_EXPIRE);
-    buf_str(&sql, " AND ");
-    claim_ref_put(&sql, refs, n);
-    rc = db_exec(x->db, &sql, &rows, err);
-    for (size_t i = 0; i < n; i++)
-        wanted[i] = (struct follow_up){refs[i].id, x->ask->on_failed};
-    if (rc == 0 && follow)
-        rc = MIN(follow_up_add(x->db, wanted, n, refs, n, err), 0);
-    if (follow)
-        rc = db_end(x->db, rc, err);
+    rc = claim_ref_find(x->db, locked, n, &count, err, "? AND ? FOR UPDATE", SQL_FROM(TASK_EXPIRE),
+                        CLAIM_REF_THESE(refs, n));
+    if (rc == 0 && count)
+        rc = cancel_rows(x, locked, count, ret_rows, err);
+    for (size_t i = 0; i < count; i++)
+        wanted[i] = (struct follow_up){locked[i].id, x->ask->on_failed};
+    if (rc == 0)
+        rc = MIN(follow_up_add(x->db, wanted, count, locked, count, err), 0);
+    return db_end(x->db, rc, err);
+}
+
+static int expire_rows(void *arg, const struct claim_ref *refs, const size_t *at, size_t n,
+                       struct err *err)
+{
+    struct expiring *x = arg;
+    uint64_t rows = 0;
+    int rc = (x->ask->on_failed ? cancel_and_follow : cancel_rows)(x, refs, n, &rows, err);
+
+    (void)at;
     x->cancelled += rc < 0 ? 0 : rows;
     return rc;
 }
@@ -123,8 +121,8 @@ int expire_store_cancel(struct db *db, const struct claim_ask *ask, enum task_le
     x.met = x.all.count;
     rows = MIN(rows, ROWS_STEP);
     int rc = find_expired(&x, level, rows, floor, err);
-    if (rc == 0 && x.all.count)
-        rc = rows_run(db, &(struct rows_work){x.all.count, &x, expiring_id, expire_rows, NULL},
+    if (rc == 0)
+        rc = rows_run(db, &(struct rows_work){x.all.refs, x.all.count, &x, expire_rows, NULL},
                       false, faults, err);
     if (rc < 0)
         return rc;

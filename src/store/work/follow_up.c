@@ -88,7 +88,6 @@ int follow_up_add(struct db *db, const struct follow_up *wanted, size_t count,
 {
     struct following f = {.wanted = wanted};
     struct claim_ref refs[ROWS_STEP];
-    BUF_LOCAL struct buf sql = BUF_INIT;
     size_t n = 0;
 
     for (size_t i = 0; i < count; i++)
@@ -98,13 +97,13 @@ int follow_up_add(struct db *db, const struct follow_up *wanted, size_t count,
             refs[n++] = (struct claim_ref){ended[i].id, ended[i].version + 1};
     if (!n)
         return 0;
-    buf_printf(&sql, "SELECT %s FROM dq_task FORCE INDEX (PRIMARY) WHERE ",
-               COLUMNS_SELECT(FAILED_COLUMNS));
-    sql_put_statuses(&sql, TASK_BIT(TASK_FAILED) | TASK_BIT(TASK_CANCELLED));
-    buf_str(&sql, " AND COALESCE(task_key, '') NOT REGEXP '^failed-[0-9]+-[0-9]+$' AND ");
-    claim_ref_put(&sql, refs, n);
     f.tasks = mem_zero(n, sizeof *f.tasks);
-    int rc = db_all(db, &sql, FAILED_COUNT, add_failed, &f, err);
+    int rc = sql_all(db, FAILED_COUNT, add_failed, &f, err,
+                     "SELECT ? FROM dq_task FORCE INDEX (PRIMARY) WHERE ?"
+                     " AND COALESCE(task_key, '') NOT REGEXP '^failed-[0-9]+-[0-9]+$' AND ?",
+                     SQL_PART(COLUMNS_SELECT(FAILED_COLUMNS)),
+                     SQL_STATUSES(TASK_BIT(TASK_FAILED) | TASK_BIT(TASK_CANCELLED)),
+                     CLAIM_REF_THESE(refs, n));
     for (size_t at = 0; rc == 0 && at < f.found;) {
         LOCAL_BY(db_statement_done) struct db_statement st = DB_STATEMENT_INIT;
 

@@ -49,28 +49,26 @@ static int compare_checks(const void *a, const void *b)
                              &((const struct check_ref *)b)->ref);
 }
 
-static int take_check(const struct db_rows *r, void *arg, struct err *err)
+static void take_check(const struct db_rows *r, void *arg)
 {
     const struct checking *x = arg;
     const struct check_ref key = {{db_u64(r, CHECK_ID), db_u64(r, CHECK_VERSION)}, 0};
     const struct check_ref *found = bsearch(&key, x->sorted, x->count, sizeof key, compare_checks);
 
-    (void)err;
     if (!found)
-        return 0;
+        return;
     x->lost[found->at] = false;
     if (x->again)
         x->again[found->at] = db_u64(r, CHECK_AGAIN) == 1;
     if (x->followed)
         x->followed[found->at] = db_u64(r, CHECK_FOLLOWED) == 1;
-    return 0;
 }
 
 /* followed NULL: not asked for, and dq_output is not read. */
 static int check_step(struct db *db, const struct claim_owner *owner, const struct claim_ref *refs,
                       size_t n, bool *lost, bool *followed, bool *again, struct err *err)
 {
-    struct buf sql = BUF_INIT;
+    BUF_LOCAL struct buf sql = BUF_INIT;
     struct checking x = {.count = n, .lost = lost, .followed = followed, .again = again};
 
     for (size_t i = 0; i < n; i++) {
@@ -82,12 +80,9 @@ static int check_step(struct db *db, const struct claim_owner *owner, const stru
     qsort(x.sorted, n, sizeof *x.sorted, compare_checks);
     buf_str(&sql, "SELECT ");
     buf_printf(&sql, COLUMNS_SELECT(CHECK_COLUMNS), followed ? OUTPUT_STORE_FOLLOWED : "0");
-    buf_printf(&sql, " FROM dq_task FORCE INDEX (PRIMARY)%s WHERE ",
-               followed ? OUTPUT_STORE_JOIN : "");
-    claim_ref_put_ours(&sql, owner, refs, n);
-    int rc = db_each(db, &sql, CHECK_COUNT, take_check, &x, err);
-    buf_done(&sql);
-    return rc;
+    sql_put(&sql, " FROM dq_task FORCE INDEX (PRIMARY)? WHERE " CLAIM_REF_OURS,
+            SQL_PART(followed ? OUTPUT_STORE_JOIN : NULL), CLAIM_REF_OF(owner, refs, n));
+    return db_all(db, &sql, CHECK_COUNT, take_check, &x, err);
 }
 
 int lease_store_check(struct db *db, const struct claim_owner *owner, const struct claim_ref *refs,
@@ -106,32 +101,22 @@ int lease_store_check(struct db *db, const struct claim_owner *owner, const stru
 struct renewal {
     struct db *db;
     const struct claim_owner *owner;
-    const struct claim_ref *refs;
     int64_t lease_ms;
     uint64_t rows; /* renewed */
 };
 
-static uint64_t renewal_id(const void *arg, size_t i)
-{
-    return ((const struct renewal *)arg)->refs[i].id;
-}
-
-static int renew_rows(void *arg, const size_t *at, size_t n, struct err *err)
+static int renew_rows(void *arg, const struct claim_ref *refs, const size_t *at, size_t n,
+                      struct err *err)
 {
     struct renewal *w = arg;
-    struct claim_ref refs[ROWS_STEP];
-    struct buf sql = BUF_INIT;
     uint64_t rows = 0;
+    int rc =
+        sql_exec(w->db, &rows, err,
+                 "UPDATE dq_task FORCE INDEX (PRIMARY) SET lease_until = ? WHERE " CLAIM_REF_OURS,
+                 SQL_FROM_NOW(w->lease_ms), CLAIM_REF_OF(w->owner, refs, n));
 
-    for (size_t i = 0; i < n; i++)
-        refs[i] = w->refs[at[i]];
-    buf_str(&sql, "UPDATE dq_task FORCE INDEX (PRIMARY) SET lease_until = ");
-    sql_put_from_now(&sql, w->lease_ms);
-    buf_str(&sql, " WHERE ");
-    claim_ref_put_ours(&sql, w->owner, refs, n);
-    int rc = db_exec(w->db, &sql, &rows, err);
+    (void)at;
     w->rows += rows;
-    buf_done(&sql);
     return rc;
 }
 
@@ -142,10 +127,10 @@ int lease_store_renew(struct db *db, const struct claim_owner *owner, const stru
     int rc = 0;
 
     for (size_t from = 0, n; rc == 0 && from < count; from += n) {
-        struct renewal w = {db, owner, refs + from, lease_ms, 0};
+        struct renewal w = {db, owner, lease_ms, 0};
         n = MIN(count - from, ROWS_STEP);
-        rc = rows_run(db, &(struct rows_work){n, &w, renewal_id, renew_rows, NULL}, careful, faults,
-                      err);
+        rc = rows_run(db, &(struct rows_work){refs + from, n, &w, renew_rows, NULL}, careful,
+                      faults, err);
         if (rc == 0 && w.rows < n)
             rc = check_step(db, owner, refs + from, n, lost + from, NULL, NULL, err);
         for (size_t i = from; rc == 0 && w.rows == n && i < from + n; i++)
@@ -154,64 +139,50 @@ int lease_store_renew(struct db *db, const struct claim_owner *owner, const stru
     return rc;
 }
 
-static int add_task(const struct db_rows *r, void *arg, struct err *err)
+static void add_task(const struct db_rows *r, void *arg)
 {
-    (void)err;
     task_read(r, TASK_READ_SHORT, task_array_add(arg));
-    return 0;
 }
 
 int lease_store_expired(struct db *db, const char *after_tag, const uint64_t *but, size_t but_count,
                         int64_t longest_lease_ms, bool skip_locked, size_t limit,
                         struct task_array *ret, struct err *err)
 {
-    struct buf sql = BUF_INIT;
+    BUF_LOCAL struct buf sql = BUF_INIT;
 
     skip_locked = skip_locked && db_skips_locked(db);
     buf_str(&sql, skip_locked ? rows_before_skip(db) : "");
     buf_str(&sql, "SELECT ");
     unsigned count = task_read_put_columns(&sql, "t.", TASK_READ_SHORT);
-    buf_printf(&sql,
-               " FROM dq_task t FORCE INDEX (due) WHERE t.status = %d AND (" SQL_LEASE_ENDED
-               " OR " SQL_LEASE_AHEAD("%" PRId64) ")",
-               TASK_RUNNING, longest_lease_ms);
-    if (after_tag) {
-        buf_str(&sql, " AND t.tag > ");
-        sql_put_tag(&sql, after_tag);
-    }
-    if (but_count) {
-        buf_str(&sql, " AND NOT ");
-        sql_put_ids(&sql, "t.id", but, but_count);
-    }
-    buf_printf(&sql, " ORDER BY t.tag, " SQL_DUE_ORDER("t.", "") " LIMIT %zu%s", limit,
-               skip_locked ? " FOR UPDATE SKIP LOCKED" : "");
-    int rc = db_each(db, &sql, count, add_task, ret, err);
-    buf_done(&sql);
-    return rc;
+    sql_put(&sql,
+            " FROM dq_task t FORCE INDEX (due) WHERE t.status = ? AND (" SQL_LEASE_ENDED
+            " OR " SQL_LEASE_AHEAD("?") ")",
+            SQL_INT(TASK_RUNNING), SQL_INT(longest_lease_ms));
+    if (after_tag)
+        sql_put(&sql, " AND t.tag > ?", SQL_TAG(after_tag));
+    if (but_count)
+        sql_put(&sql, " AND NOT t.id IN ?", SQL_IDS(but, but_count));
+    sql_put(&sql, " ORDER BY t.tag, " SQL_DUE_ORDER("t.", "") " LIMIT ??", SQL_ID(limit),
+            SQL_PART(skip_locked ? " FOR UPDATE SKIP LOCKED" : NULL));
+    return db_all(db, &sql, count, add_task, ret, err);
 }
 
 /* ---- taking back */
+
+#define LEASE_ENDED                                                                                \
+    "the lease ended: its owner stopped renewing it (it crashed, froze or lost the database)"
 
 /* claim_token is cleared, so that the former owner does not mistake this for a result of its own.
  */
 static int take_event(struct db *db, enum task_event event, const struct claim_ref *refs, size_t n,
                       bool again, uint64_t *ret_rows, struct err *err)
 {
-    struct buf sql = BUF_INIT;
-
-    buf_str(&sql, "UPDATE dq_task FORCE INDEX (PRIMARY) SET ");
-    sql_put_end_of_run(&sql, event, again, NULL);
-    sql_put_again_taken(&sql, again);
-    buf_printf(
-        &sql, ", claim_token = NULL, error_stack = '%s' WHERE ",
-        "the lease ended: its owner stopped renewing it (it crashed, froze or lost the database)");
-    sql_put_from(&sql, event);
-    buf_str(&sql, " AND " SQL_LEASE_ENDED " AND ");
-    claim_ref_put(&sql, refs, n);
-    sql_put_again(&sql, again);
-    int rc = db_exec(db, &sql, ret_rows, err);
-    buf_done(&sql);
-    return rc;
+    return sql_exec(
+        db, ret_rows, err,
+        "UPDATE dq_task FORCE INDEX (PRIMARY) SET ??, claim_token = NULL, error_stack = '" LEASE_ENDED
+        "' WHERE ? AND " SQL_LEASE_ENDED " AND ??",
+        SQL_END_OF_RUN(event, again, NULL), SQL_AGAIN_TAKEN(again), SQL_FROM(event),
+        CLAIM_REF_THESE(refs, n), SQL_AGAIN(again));
 }
 
 /* Stores in taken[] those of refs that were taken back. They are locked first, so that exactly
@@ -226,7 +197,8 @@ static int take_back_rows(struct db *db, enum task_event event, const struct cla
     int rc = db_begin(db, err);
     if (rc < 0)
         return rc;
-    rc = claim_ref_lock(db, event, " AND " SQL_LEASE_ENDED, refs, n, taken, &count, err);
+    rc = claim_ref_find(db, taken, n, &count, err, "? AND " SQL_LEASE_ENDED " AND ? FOR UPDATE",
+                        SQL_FROM(event), CLAIM_REF_THESE(refs, n));
     if (rc == 0 && count && drop_stale)
         rc = attempt_store_drop_stale(db, taken, count, err);
     if (rc == 0 && count)
@@ -247,46 +219,32 @@ static int take_back_rows(struct db *db, enum task_event event, const struct cla
  * ahead is left alone. */
 static int cut_rows(struct db *db, const struct claim_ref *refs, size_t n, struct err *err)
 {
-    struct buf sql = BUF_INIT;
-
-    buf_str(
-        &sql,
+    return sql_exec(
+        db, NULL, err,
         "UPDATE dq_task FORCE INDEX (PRIMARY) SET lease_until = UTC_TIMESTAMP(3) + INTERVAL " SQL_LONGEST_LEASE
-        " * 1000 MICROSECOND WHERE ");
-    sql_put_from(&sql, TASK_TAKE_BACK);
-    buf_str(&sql, " AND " SQL_LEASE_AHEAD(SQL_LONGEST_LEASE) " AND ");
-    claim_ref_put(&sql, refs, n);
-    int rc = db_exec(db, &sql, NULL, err);
-    buf_done(&sql);
-    return rc;
+        " * 1000 MICROSECOND WHERE ? AND " SQL_LEASE_AHEAD(SQL_LONGEST_LEASE) " AND ?",
+        SQL_FROM(TASK_TAKE_BACK), CLAIM_REF_THESE(refs, n));
 }
 
 struct taking {
     struct db *db;
     enum lease_end end;
-    const struct claim_ref *refs;
-    const size_t *index; /* of each of refs, in the caller's array */
+    const size_t *index; /* of each of the rows, in the caller's array */
     const char *const *on_failed;
     bool *taken;
 };
 
-static uint64_t taking_id(const void *arg, size_t i)
-{
-    return ((const struct taking *)arg)->refs[i].id;
-}
-
-static int take_rows(void *arg, const size_t *at, size_t n, struct err *err)
+static int take_rows(void *arg, const struct claim_ref *refs, const size_t *at, size_t n,
+                     struct err *err)
 {
     struct taking *w = arg;
-    struct claim_ref refs[TAKE_BACK_STEP] = {{0, 0}}, taken[TAKE_BACK_STEP];
+    struct claim_ref taken[TAKE_BACK_STEP];
     struct follow_up wanted[TAKE_BACK_STEP];
     size_t count = 0;
 
-    for (size_t i = 0; i < n; i++) {
-        refs[i] = w->refs[at[i]];
+    for (size_t i = 0; i < n; i++)
         wanted[i] =
             (struct follow_up){refs[i].id, w->on_failed ? w->on_failed[w->index[at[i]]] : NULL};
-    }
     if (w->end == LEASE_CUT)
         return cut_rows(w->db, refs, n, err);
     enum task_event event = w->end == LEASE_GIVE_UP ? TASK_GIVE_UP : TASK_TAKE_BACK;
@@ -311,7 +269,7 @@ int lease_store_take_back(struct db *db, const struct task_array *expired,
     for (size_t i = 0; i < expired->count; i++)
         taken[i] = false;
     for (enum lease_end end = LEASE_TAKE_BACK; end <= LEASE_CUT; end++) {
-        struct taking w = {db, end, refs, index, on_failed, taken};
+        struct taking w = {db, end, index, on_failed, taken};
         for (size_t i = 0, n = 0; rc == 0 && i < expired->count; i++) {
             size_t before = faults ? faults->count : 0;
             if (ends[i] == end) {
@@ -320,9 +278,8 @@ int lease_store_take_back(struct db *db, const struct task_array *expired,
             }
             if (n < TAKE_BACK_STEP && i + 1 < expired->count)
                 continue;
-            rc = n ? rows_run(db, &(struct rows_work){n, &w, taking_id, take_rows, NULL}, careful,
-                              faults, err)
-                   : 0;
+            rc = rows_run(db, &(struct rows_work){refs, n, &w, take_rows, NULL}, careful, faults,
+                          err);
             for (size_t k = before; faults && k < faults->count; k++)
                 faults->items[k].at = index[faults->items[k].at];
             n = 0;

@@ -125,10 +125,9 @@ void peek_store_put_next(struct buf *sql, const char *tag,
                          const struct peek_floor floor[TASK_LEVELS])
 {
     for (int level = 0; level < TASK_LEVELS; level++) {
-        buf_printf(sql,
-                   "%s(SELECT %s FROM dq_task c FORCE INDEX (due) WHERE c.status = %u AND c.tag = ",
-                   level ? " UNION ALL " : "", COLUMNS_SELECT(NEXT_COLUMNS), sql_pending(level));
-        db_put_text(sql, tag);
+        sql_put(sql, "?(SELECT ? FROM dq_task c FORCE INDEX (due) WHERE c.status = ? AND c.tag = ?",
+                SQL_PART(level ? " UNION ALL " : NULL), SQL_PART(COLUMNS_SELECT(NEXT_COLUMNS)),
+                SQL_INT(sql_pending(level)), SQL_TEXT(tag));
         peek_store_put_floor(sql, &floor[level]);
         buf_str(sql, " ORDER BY " SQL_DUE_ORDER("c.", "") " LIMIT 1)");
     }

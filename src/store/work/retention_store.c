@@ -60,8 +60,7 @@ static int add_old(const struct db_rows *r, void *arg, struct err *err)
     const bool old = db_u64(r, DUE_OLD);
 
     (void)err;
-    s->cut =
-        old && !rows_take(&s->bytes, db_is_null(r, DUE_SIZE) ? SIZE_MAX : db_u64(r, DUE_SIZE));
+    s->cut = old && !rows_take(&s->bytes, db_is_null(r, DUE_SIZE) ? SIZE_MAX : db_u64(r, DUE_SIZE));
     if (s->cut)
         return 1;
     /* dates that cannot be read are those of dq's before the first one */
@@ -112,10 +111,7 @@ static void go_on_with(struct retention_place *place, const char *tag)
 /* Then each step would wait as long for dq_attempt, one after the other. */
 static int attempts_locked(struct db *db, struct err *err)
 {
-    BUF_LOCAL struct buf sql = BUF_INIT;
-
-    buf_str(&sql, ROWS_PROBE_ATTEMPT);
-    return db_exec(db, &sql, NULL, err);
+    return sql_exec(db, NULL, err, ROWS_PROBE_ATTEMPT);
 }
 
 /* Looks at a step of the tag, and deletes what is old. *ret_ended: it was the last one. */

@@ -200,7 +200,7 @@ static void put_batch(struct buf *sql, const struct claim_owner *owner, const st
     struct claim_ref refs[ROWS_STEP];
 
     batch_refs(b, 0, refs);
-    claim_ref_put_ours(sql, owner, refs, b->count);
+    sql_put(sql, CLAIM_REF_OURS, CLAIM_REF_OF(owner, refs, b->count));
 }
 
 /* ---- results */
@@ -231,22 +231,25 @@ static void put_retry_time(struct db_statement *st, const struct batch *b)
 static int settle_some(struct db *db, const struct claim_owner *owner, const struct batch *b,
                        enum task_event event, bool again, uint64_t *ret_rows, struct err *err)
 {
-    struct db_statement st = DB_STATEMENT_INIT, finish = DB_STATEMENT_INIT;
+    static const struct {
+        const char *name;
+        void (*put)(struct db_statement *st, const struct settlement *s);
+    } columns[] = {{", execution_time = ", put_start},
+                   {", exit_code = ", put_exit_code},
+                   {", `signal` = ", put_signal},
+                   {", error_stack = ", put_error},
+                   {", output = ", put_output}};
+    LOCAL_BY(db_statement_done) struct db_statement st = DB_STATEMENT_INIT;
+    LOCAL_BY(db_statement_done) struct db_statement finish = DB_STATEMENT_INIT;
     struct buf *sql = &st.sql;
 
     put_value(&finish, b, put_finish);
-    buf_str(sql, "UPDATE dq_task FORCE INDEX (PRIMARY) SET ");
-    sql_put_end_of_run(sql, event, again, finish.sql.data);
-    buf_str(sql, ", execution_time = ");
-    put_value(&st, b, put_start);
-    buf_str(sql, ", exit_code = ");
-    put_value(&st, b, put_exit_code);
-    buf_str(sql, ", `signal` = ");
-    put_value(&st, b, put_signal);
-    buf_str(sql, ", error_stack = ");
-    put_value(&st, b, put_error);
-    buf_str(sql, ", output = ");
-    put_value(&st, b, put_output);
+    sql_put(sql, "UPDATE dq_task FORCE INDEX (PRIMARY) SET ?",
+            SQL_END_OF_RUN(event, again, finish.sql.data));
+    for (size_t i = 0; i < MEM_COUNT(columns); i++) {
+        buf_str(sql, columns[i].name);
+        put_value(&st, b, columns[i].put);
+    }
     if (task_transition(event)->due == DUE_RETRIED) {
         buf_str(sql, ", expected_time = ");
         /* what was added does not wait for a retry by which it would have expired */
@@ -258,14 +261,10 @@ static int settle_some(struct db *db, const struct claim_owner *owner, const str
         put_retry_time(&st, b);
         buf_str(sql, again ? ")" : "");
     }
-    sql_put_again_taken(sql, again);
-    buf_str(sql, " WHERE ");
+    sql_put(sql, "? WHERE ", SQL_AGAIN_TAKEN(again));
     put_batch(sql, owner, b);
-    sql_put_again(sql, again);
-    int rc = db_statement_exec(db, &st, ret_rows, err);
-    db_statement_done(&finish);
-    db_statement_done(&st);
-    return rc;
+    sql_put(sql, "?", SQL_AGAIN(again));
+    return db_statement_exec(db, &st, ret_rows, err);
 }
 
 /* Runs one UPDATE for the results with this event, and another if that has left some out. *again:
@@ -291,7 +290,7 @@ static int record_attempts(struct db *db, const struct claim_owner *owner, const
 {
     static void (*const columns[])(struct db_statement * st, const struct settlement *s) = {
         put_start, put_finish, put_outcome, put_exit_code, put_signal, put_error, put_output};
-    struct db_statement st = DB_STATEMENT_INIT;
+    LOCAL_BY(db_statement_done) struct db_statement st = DB_STATEMENT_INIT;
     struct claim_ref refs[ROWS_STEP];
     struct batch b;
 
@@ -312,9 +311,7 @@ static int record_attempts(struct db *db, const struct claim_owner *owner, const
     }
     buf_str(&st.sql, " FROM dq_task FORCE INDEX (PRIMARY) WHERE ");
     put_batch(&st.sql, owner, &b);
-    rc = db_statement_exec(db, &st, NULL, err);
-    db_statement_done(&st);
-    return rc;
+    return db_statement_exec(db, &st, NULL, err);
 }
 
 #define APPLIED_COLUMNS(X) X(APPLIED_ID, "id") X(APPLIED_STATUS, "status")
@@ -334,16 +331,14 @@ static bool led_to(enum task_event event, int status)
     return status == (int)to || (status == TASK_PENDING && TASK_BIT(to) & TASK_FINISHED);
 }
 
-static int see_applied(const struct db_rows *r, void *arg, struct err *err)
+static void see_applied(const struct db_rows *r, void *arg)
 {
     const struct applying *w = arg;
 
-    (void)err;
     for (size_t i = 0; i < w->b->count; i++)
         if (w->b->rows[i]->id == db_u64(r, APPLIED_ID) &&
             led_to(w->b->rows[i]->event, sql_status(r, APPLIED_STATUS)))
             w->applied[w->b->rows[i] - w->s] = true;
-    return 0;
 }
 
 /* Sets applied[] for those of the batch that have been settled, now or by an earlier call: they
@@ -351,20 +346,17 @@ static int see_applied(const struct db_rows *r, void *arg, struct err *err)
 static int find_applied(struct db *db, const struct claim_owner *owner, const struct batch *b,
                         const struct settlement *s, bool *applied, struct err *err)
 {
-    struct buf sql = BUF_INIT;
     struct claim_ref next[ROWS_STEP];
+    struct applying applying = {b, s, applied};
+    int rc = db_latest_begin(db, err);
 
     batch_refs(b, 1, next);
-    buf_printf(&sql, "SELECT %s FROM dq_task FORCE INDEX (PRIMARY) WHERE claim_token = ",
-               COLUMNS_SELECT(APPLIED_COLUMNS));
-    sql_put_token(&sql, owner->token);
-    buf_str(&sql, " AND ");
-    claim_ref_put(&sql, next, b->count);
-    int rc = db_latest_begin(db, err);
     if (rc == 0)
-        rc = db_each(db, &sql, APPLIED_COUNT, see_applied, &(struct applying){b, s, applied}, err);
+        rc = sql_all(db, APPLIED_COUNT, see_applied, &applying, err,
+                     "SELECT ? FROM dq_task FORCE INDEX (PRIMARY) WHERE claim_token = ? AND ?",
+                     SQL_PART(COLUMNS_SELECT(APPLIED_COLUMNS)), SQL_TOKEN(owner->token),
+                     CLAIM_REF_THESE(next, b->count));
     db_latest_end(db);
-    buf_done(&sql);
     return rc;
 }
 
@@ -393,7 +385,6 @@ static int settle_recorded(struct db *db, const struct claim_owner *owner, const
                            bool history_all, bool drop_stale, const struct settlement *s,
                            bool *applied, bool *again, struct err *err)
 {
-    struct buf sql = BUF_INIT;
     struct claim_ref ours[ROWS_STEP];
     struct follow_up wanted[ROWS_STEP];
     size_t count = 0;
@@ -402,12 +393,9 @@ static int settle_recorded(struct db *db, const struct claim_owner *owner, const
     int rc = db_begin(db, err);
     if (rc < 0)
         return rc;
-    buf_printf(&sql, "SELECT %s FROM dq_task FORCE INDEX (PRIMARY) WHERE ",
-               COLUMNS_SELECT(CLAIM_REF_COLUMNS));
-    put_batch(&sql, owner, b);
-    buf_str(&sql, " FOR UPDATE");
-    rc = claim_ref_read(db, &sql, ours, b->count, &count, err);
-    buf_done(&sql);
+    batch_refs(b, 0, ours);
+    rc = claim_ref_find(db, ours, b->count, &count, err, CLAIM_REF_OURS " FOR UPDATE",
+                        CLAIM_REF_OF(owner, ours, b->count));
     if (rc == 0 && count)
         rc = record_attempts(db, owner, b, history_all, drop_stale, err);
     for (unsigned event = 0; rc == 0 && count && event < TASK_EVENT_COUNT; event++)
@@ -436,16 +424,13 @@ struct settling {
     bool again; /* tasks are pending because they were added, or added again */
 };
 
-static uint64_t settling_id(const void *arg, size_t i)
-{
-    return ((const struct settling *)arg)->all->rows[i]->id;
-}
-
-static int settle_rows(void *arg, const size_t *at, size_t n, struct err *err)
+static int settle_rows(void *arg, const struct claim_ref *refs, const size_t *at, size_t n,
+                       struct err *err)
 {
     struct settling *w = arg;
     struct batch b = {.count = n};
 
+    (void)refs;
     for (size_t i = 0; i < n; i++)
         b.rows[i] = w->all->rows[at[i]];
     if (!w->recorded)
@@ -460,14 +445,8 @@ static int settle_rows(void *arg, const size_t *at, size_t n, struct err *err)
 static int attempts_locked(void *arg, struct err *err)
 {
     const struct settling *w = arg;
-    struct buf sql = BUF_INIT;
 
-    if (!w->recorded)
-        return 0;
-    buf_str(&sql, ROWS_PROBE_ATTEMPT);
-    int rc = db_exec(w->db, &sql, NULL, err);
-    buf_done(&sql);
-    return rc;
+    return w->recorded ? sql_exec(w->db, NULL, err, ROWS_PROBE_ATTEMPT) : 0;
 }
 
 static int settle_all(struct db *db, const struct claim_owner *owner, const struct settlement *s,
@@ -475,6 +454,7 @@ static int settle_all(struct db *db, const struct claim_owner *owner, const stru
                       struct rows_faults *faults, struct err *err)
 {
     struct batch b;
+    struct claim_ref refs[ROWS_STEP];
     bool again = false;
     int rc = 0;
 
@@ -483,10 +463,9 @@ static int settle_all(struct db *db, const struct claim_owner *owner, const stru
             struct settling w = {db, owner, &b, s, applied, recorded == 1, history_all, false};
             size_t before = faults ? faults->count : 0;
             next_batch(s, count, history_all, w.recorded, most, &at, &b);
-            if (b.count)
-                rc = rows_run(
-                    db, &(struct rows_work){b.count, &w, settling_id, settle_rows, attempts_locked},
-                    careful, faults, err);
+            batch_refs(&b, 0, refs);
+            rc = rows_run(db, &(struct rows_work){refs, b.count, &w, settle_rows, attempts_locked},
+                          careful, faults, err);
             for (size_t i = before; faults && i < faults->count; i++)
                 faults->items[i].at = (size_t)(b.rows[faults->items[i].at] - s);
             again |= w.again;

@@ -9,7 +9,6 @@
 #include "store/db/db_statement.h"
 #include "store/row/sql.h"
 
-#include <stdlib.h>
 #include <sys/param.h>
 
 #define HARVEST_MOST 2000
@@ -22,7 +21,7 @@ static int add_tasks(struct db *db, const struct task_new *tasks, size_t count, 
     int rc = count ? db_max_packet(db, &most, err) : 0;
 
     for (size_t at = 0; rc == 0 && at < count; at += rows) {
-        struct db_statement st = DB_STATEMENT_INIT;
+        LOCAL_BY(db_statement_done) struct db_statement st = DB_STATEMENT_INIT;
 
         task_new_put_insert(&st.sql, has);
         rows = task_new_put_many(&st, tasks + at, count - at, has, NULL,
@@ -30,7 +29,6 @@ static int add_tasks(struct db *db, const struct task_new *tasks, size_t count, 
         rc = task_new_check_packet(db, &st, tasks + at, err);
         if (rc == 0)
             rc = db_statement_exec(db, &st, NULL, err);
-        db_statement_done(&st);
     }
     return rc;
 }
@@ -92,41 +90,34 @@ int slot_record_add(struct db *db, const struct slot_record *slots, size_t count
  * another decide_time, and stays open. */
 int slot_record_harvest(struct db *db, bool *ret_more, struct err *err)
 {
-    BUF_LOCAL struct buf finished = BUF_INIT;
     uint64_t rows = 0;
-
-    buf_str(&finished, "t.");
-    sql_put_statuses(&finished, TASK_FINISHED);
     int rc = sql_exec(
         db, &rows, err,
         "INSERT INTO dq_slot (name, slot, decision, decide_time, task_id, start_time, finish_time, result, exit_code, error)"
         " SELECT s.name, s.slot, s.decision, s.decide_time, t.id, t.execution_time, t.finish_time,"
         " t.status, t.exit_code, LEFT(t.error_stack, 255) FROM dq_slot s FORCE INDEX (is_open)"
         " LEFT JOIN dq_task t FORCE INDEX (PRIMARY) ON t.id = " OPEN_TASK
-        " WHERE s.is_open = 1 AND (t.id IS NULL OR ?)"
+        " WHERE s.is_open = 1 AND (t.id IS NULL OR t.?)"
         " LIMIT ? ON DUPLICATE KEY UPDATE"
         " is_open = IF(dq_slot.decide_time = VALUES(decide_time), NULL, dq_slot.is_open), task_id = VALUES(task_id),"
         " start_time = VALUES(start_time), finish_time = VALUES(finish_time),"
         " result = VALUES(result), exit_code = VALUES(exit_code), error = VALUES(error)",
-        SQL_PART(finished.data), SQL_INT(HARVEST_MOST));
+        SQL_STATUSES(TASK_FINISHED), SQL_INT(HARVEST_MOST));
     *ret_more = rows >= 2 * HARVEST_MOST; /* each that is changed counts twice */
     return rc;
 }
 
 int slot_record_reopen(struct db *db, const struct claim_ref *refs, size_t count, struct err *err)
 {
-    BUF_LOCAL struct buf sql = BUF_INIT;
-
-    sql_put(
-        &sql,
+    return sql_exec(
+        db, NULL, err,
         "UPDATE dq_task t FORCE INDEX (PRIMARY) STRAIGHT_JOIN dq_slot s FORCE INDEX (PRIMARY)"
         " ON s.name = SUBSTRING_INDEX(t.task_key, '@', 1) AND s.slot ="
         " CAST(IF(t.missed_slots IS NOT NULL AND t.task_key LIKE '%@____-__-__T__:__:__%Z',"
         " REPLACE(REPLACE(SUBSTRING_INDEX(t.task_key, '@', -1), 'T', ' '), 'Z', ''), NULL) AS DATETIME(3))"
         " SET s.is_open = 1, s.decide_time = UTC_TIMESTAMP(3) WHERE t.missed_slots IS NOT NULL AND t.status " SQL_PENDING
-        " AND ");
-    claim_ref_put_ids(&sql, "t.id", refs, count);
-    return db_exec(db, &sql, NULL, err);
+        " AND t.id IN ?",
+        SQL_IDS(refs, count));
 }
 
 /* Most of the time none is that old, and nothing is written. */

@@ -7,7 +7,6 @@
 #include "base/when.h"
 #include "store/db/columns.h"
 #include "store/db/db_session.h"
-#include "store/db/db_statement.h"
 #include "store/fleet/ahead_store.h"
 #include "store/fleet/attempt_store.h"
 #include "store/row/rows.h"
@@ -281,7 +280,6 @@ static int move_next(struct db *db, struct due *const *x, size_t n, struct err *
  * have moved since it was read: it may have been claimed. */
 static int cancel_last(struct db *db, const struct claim_ref *read, struct err *err)
 {
-    BUF_LOCAL struct buf sql = BUF_INIT;
     struct claim_ref ref = *read;
     uint64_t status = TASK_STATUS_UNKNOWN;
     int rc = sql_first(db, COLUMNS_ONE, sql_take_u64, &ref.version, err,
@@ -295,15 +293,9 @@ static int cancel_last(struct db *db, const struct claim_ref *read, struct err *
         if (rc == 0)
             rc = attempt_store_add_running(db, &ref, 1, OUTCOME_CANCELLED, err);
     }
-    if (rc >= 0) {
-        buf_str(&sql, "UPDATE dq_task FORCE INDEX (PRIMARY) SET ");
-        sql_put_transition(&sql, TASK_CANCEL, NULL);
-        buf_str(&sql, " WHERE ");
-        sql_put_from(&sql, TASK_CANCEL);
-        buf_str(&sql, " AND ");
-        claim_ref_put(&sql, &ref, 1);
-        rc = db_exec(db, &sql, NULL, err);
-    }
+    if (rc >= 0)
+        rc = sql_exec(db, NULL, err, "UPDATE dq_task FORCE INDEX (PRIMARY) SET ? WHERE ? AND ?",
+                      SQL_TRANSITION(TASK_CANCEL), SQL_FROM(TASK_CANCEL), CLAIM_REF_THESE(&ref, 1));
     return rc;
 }
 
