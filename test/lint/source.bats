@@ -136,11 +136,11 @@ END
 
 @test 'the columns of a result are a list: no cell is read by number, and no columns are counted' {
     grep -nE '\b(db|sql|task_read)_[a-z0-9_]+\(r, [0-9]' src/store/*/*.c | none
-    grep -nE '\bdb_(all|all_streamed|each|each_streamed|first|query)\([^,]+, [^,]+, [0-9]' src/store/*/*.c | none
+    grep -nE '\bdb_(all|all_streamed|first|query)\([^,]+, [^,]+, [0-9]' src/store/*/*.c | none
     grep -nE '\benum \{.*_COUNT\b' src/store/*/*.[ch] | grep -v 'COLUMNS(COLUMNS_NAME)' | none
 }
 
-@test 'results are fetched with db_all, db_each or db_first' {
+@test 'results are fetched with db_all or db_first' {
     grep -n 'db_rows_next(' src/store/*/*.c | grep -v '^src/store/db/db\.c:' | none
 }
 

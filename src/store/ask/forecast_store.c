@@ -365,7 +365,7 @@ int forecast_store_read(struct db *db, const struct forecast_ask *ask, struct fo
     if (rc == 0)
         rc = db_now(db, &f.now_at, err);
     if (rc == 0 && f.now_at <= 0)
-        rc = sql_odd_row(db, err);
+        rc = db_odd_row(db, err);
     if (rc < 0)
         return rc;
     f.from_at = f.now_at / w.step_ms * w.step_ms;

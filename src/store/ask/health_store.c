@@ -53,7 +53,7 @@ int health_store_clock(struct db *db, struct health_clock *ret, struct err *err)
 
     int rc = db_now(db, &server_at, err);
     if (rc == 0 && server_at <= 0)
-        rc = sql_odd_row(db, err);
+        rc = db_odd_row(db, err);
     if (rc < 0)
         return rc;
     ret->trip_us = when_steady_us() - begun_us;

@@ -179,19 +179,20 @@ static uint64_t likely(const struct counting *w, const struct tag_count *p, uint
                : (uint64_t)((double)estimated * w->counted / w->estimated);
 }
 
-static int take_count(const struct db_rows *r, void *arg, struct err *err)
+static void take_count(const struct db_rows *r, void *arg)
 {
     struct counting *w = arg;
     uint64_t at = db_u64(r, COUNT_PART), n = db_u64(r, COUNT_TASKS);
 
-    if (at >= w->count)
-        return sql_odd_row(w->db, err);
+    if (at >= w->count) {
+        db_refuse_row(r);
+        return;
+    }
     if (!is_exact(w->order[at], w->order[at]->tasks))
         learn(w, w->order[at]->tasks, n);
     w->order[at]->tasks = n;
     w->order[at]->sampled = false;
     w->read += n;
-    return 0;
 }
 
 static int count_some(struct counting *w, size_t from, size_t n, struct err *err)
@@ -206,7 +207,7 @@ static int count_some(struct counting *w, size_t from, size_t n, struct err *err
         buf_printf(&sql, COLUMNS_SELECT(COUNT_COLUMNS), i);
         put_range(&sql, &r);
     }
-    return db_each(w->db, &sql, COUNT_COUNT, take_count, w, err);
+    return db_all(w->db, &sql, COUNT_COUNT, take_count, w, err);
 }
 
 /* How many parts from `from` on make one statement of up to `most` entries, or one part of up to

@@ -44,7 +44,7 @@ struct reading {
 /* clang-format on */
 enum { FIRST_COLUMNS(COLUMNS_NAME) FIRST_COUNT };
 
-static int take_first(const struct db_rows *r, void *arg, struct err *err)
+static void take_first(const struct db_rows *r, void *arg)
 {
     struct reading *w = arg;
     uint64_t at = db_u64(r, FIRST_TAG);
@@ -52,16 +52,15 @@ static int take_first(const struct db_rows *r, void *arg, struct err *err)
     bool more = at == w->last; /* of its levels */
 
     if (at >= w->count)
-        return sql_odd_row(w->db, err);
-    if (db_is_null(r, FIRST_FROM))
-        return 0;
+        db_refuse_row(r);
+    if (at >= w->count || db_is_null(r, FIRST_FROM))
+        return;
     struct tag_info *t = &w->infos[at];
     bool sampled = db_u64(r, FIRST_TASKS) >= w->limit && sql_due(r, FIRST_LAST) < from_at;
     t->late_from_at = more ? MIN(t->late_from_at, from_at) : from_at;
     t->refused = db_u64(r, FIRST_REFUSED) || (more && t->refused);
     t->late_sampled = sampled || (more && t->late_sampled);
     w->last = at;
-    return 0;
 }
 
 static void put_first(struct buf *sql, const struct reading *w, size_t i, int level)
@@ -77,7 +76,7 @@ static void put_first(struct buf *sql, const struct reading *w, size_t i, int le
 
 static int run_first(struct reading *w, struct buf *sql, struct err *err)
 {
-    int rc = db_each(w->db, sql, FIRST_COUNT, take_first, w, err);
+    int rc = db_all(w->db, sql, FIRST_COUNT, take_first, w, err);
 
     buf_reset(sql);
     return rc;

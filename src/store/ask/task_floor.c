@@ -52,7 +52,7 @@ static int task_from_id(struct db *db, uint64_t id, uint64_t *ret_id, int64_t *r
                   SQL_PART(COLUMNS_SELECT(FIRST_COLUMNS)), SQL_ID(id));
 
     if (rc == 1 && first.id < id) {
-        rc = sql_odd_row(db, err);
+        rc = db_odd_row(db, err);
     } else if (rc == 1) {
         *ret_id = first.id;
         *ret_create_at = first.create_at;

@@ -148,19 +148,20 @@ struct filling {
     size_t from, to;
 };
 
-static int take_key(const struct db_rows *r, void *arg, struct err *err)
+static void take_key(const struct db_rows *r, void *arg)
 {
     const struct filling *w = arg;
     const struct task_keys *k = w->k;
     uint64_t number = db_u64(r, KEY_CURSOR);
 
-    if (number < w->from || number >= w->to || (k->page && k->cursors[number].m.count >= k->page))
-        return sql_odd_row(k->db, err);
+    if (number < w->from || number >= w->to || (k->page && k->cursors[number].m.count >= k->page)) {
+        db_refuse_row(r);
+        return;
+    }
     struct cursor *c = &k->cursors[number];
     c->last = (struct task_key){db_stamp(r, KEY_EXPECTED), db_u64(r, KEY_ID)};
     c->begun = true;
     task_match_add(&c->m, c->last);
-    return 0;
 }
 
 /* Reads the next pages of cursors[from .. to-1], which are used up. */
@@ -174,8 +175,7 @@ static int fill(struct task_keys *k, size_t from, size_t to, struct err *err)
         put_page(&sql, k, i, &k->cursors[i]);
         k->cursors[i].m.count = k->cursors[i].next = 0;
     }
-    int rc =
-        db_each_streamed(k->db, &sql, KEY_COUNT, take_key, &(struct filling){k, from, to}, err);
+    int rc = db_all_streamed(k->db, &sql, KEY_COUNT, take_key, &(struct filling){k, from, to}, err);
     for (size_t i = from; i < to; i++)
         k->cursors[i].end = !k->page || k->cursors[i].m.count < k->page;
     return rc;

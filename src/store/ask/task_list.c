@@ -29,15 +29,12 @@ struct reading {
     unsigned columns;
 };
 
-static int take_task(const struct db_rows *r, void *arg, struct err *err)
+static void take_task(const struct db_rows *r, void *arg)
 {
     struct reading *w = arg;
 
-    (void)err;
-    if (w->count == w->most)
-        return 1;
-    task_read(r, w->columns, &w->items[w->count++]);
-    return 0;
+    if (w->count < w->most)
+        task_read(r, w->columns, &w->items[w->count++]);
 }
 
 /* Reads those of the tasks ids[0..n-1] that still match, sorted by id; *ret_count is their number.
@@ -55,7 +52,7 @@ static int read_tasks(const struct list *l, const uint64_t *ids, size_t n, bool 
     unsigned count = task_read_put_columns(&sql, "t.", read.columns);
     sql_put(&sql, " FROM dq_task t FORCE INDEX (PRIMARY) WHERE id IN ?", SQL_IDS(ids, n));
     task_filter_put(&sql, l->f, l->statuses);
-    int rc = db_each(l->db, &sql, count, take_task, &read, err);
+    int rc = db_all(l->db, &sql, count, take_task, &read, err);
     qsort(ret, read.count, sizeof *ret, order_ids);
     *ret_count = read.count;
     return rc;

@@ -31,6 +31,7 @@ struct db_rows {
     MYSQL_RES *res;
     MYSQL_ROW row;
     const unsigned long *len;
+    bool *refused; /* see db_refuse_row */
 };
 
 /* ---- the handle */
@@ -203,46 +204,46 @@ void db_rows_free(struct db_rows *r)
     free(r);
 }
 
-/* Either fn or take. */
+int db_odd_row(const struct db *db, struct err *err)
+{
+    return err_set(
+        err, ERR_FATAL,
+        "%s: the server sent a row that was not requested: is something else listening there?",
+        db_server(db));
+}
+
+void db_refuse_row(const struct db_rows *r)
+{
+    *r->refused = true;
+}
+
 static int each_row(struct db *db, const struct buf *sql, unsigned columns, bool stream,
-                    db_each_row *fn, db_take_row *take, void *arg, struct err *err)
+                    db_take_row *take, void *arg, struct err *err)
 {
     struct db_rows *rows = NULL;
+    bool refused = false;
 
     int rc = db_query(db, sql, columns, stream, &rows, err);
-    while (rc == 0 && (rc = db_rows_next(rows, err)) == 1) {
-        rc = fn ? fn(rows, arg, err) : 0;
-        if (take)
-            take(rows, arg);
-        if (rc != 0)
-            break;
+    if (rows)
+        rows->refused = &refused;
+    while (rc == 0 && !refused && (rc = db_rows_next(rows, err)) == 1) {
+        take(rows, arg);
+        rc = 0;
     }
     db_rows_free(rows);
-    return rc < 0 ? rc : 0;
-}
-
-int db_each(struct db *db, const struct buf *sql, unsigned columns, db_each_row *fn, void *arg,
-            struct err *err)
-{
-    return each_row(db, sql, columns, false, fn, NULL, arg, err);
-}
-
-int db_each_streamed(struct db *db, const struct buf *sql, unsigned columns, db_each_row *fn,
-                     void *arg, struct err *err)
-{
-    return each_row(db, sql, columns, true, fn, NULL, arg, err);
+    return refused ? db_odd_row(db, err) : MIN(rc, 0);
 }
 
 int db_all(struct db *db, const struct buf *sql, unsigned columns, db_take_row *take, void *arg,
            struct err *err)
 {
-    return each_row(db, sql, columns, false, NULL, take, arg, err);
+    return each_row(db, sql, columns, false, take, arg, err);
 }
 
 int db_all_streamed(struct db *db, const struct buf *sql, unsigned columns, db_take_row *take,
                     void *arg, struct err *err)
 {
-    return each_row(db, sql, columns, true, NULL, take, arg, err);
+    return each_row(db, sql, columns, true, take, arg, err);
 }
 
 int db_first(struct db *db, const struct buf *sql, unsigned columns, db_take_row *fn, void *arg,

@@ -62,26 +62,23 @@ struct db_rows;
 /* For statements whose columns depend on the server: any number but 0. */
 #define DB_ANY_COLUMNS 0
 
-/* r is valid until it returns. db_each_row: 0 continues, 1 stops, a negative error stops and is
- * returned. */
+/* r is valid until it returns. */
 typedef void db_take_row(const struct db_rows *r, void *arg);
-typedef int db_each_row(const struct db_rows *r, void *arg, struct err *err);
-/* Runs a statement and calls fn for each row. Returns 0 or the error. db_all and db_each have the
- * whole result in memory, so fn may use the connection; the others fetch row by row, and it may
- * not. */
+/* Runs a statement and calls fn for each row. Returns 0 or the error. db_all has the whole result
+ * in memory, so fn may use the connection; db_all_streamed fetches row by row, and it may not. */
 int db_all(struct db *db, const struct buf *sql, unsigned columns, db_take_row *fn, void *arg,
            struct err *err) __attribute__((warn_unused_result));
 int db_all_streamed(struct db *db, const struct buf *sql, unsigned columns, db_take_row *fn,
                     void *arg, struct err *err) __attribute__((warn_unused_result));
-int db_each(struct db *db, const struct buf *sql, unsigned columns, db_each_row *fn, void *arg,
-            struct err *err) __attribute__((warn_unused_result));
-int db_each_streamed(struct db *db, const struct buf *sql, unsigned columns, db_each_row *fn,
-                     void *arg, struct err *err) __attribute__((warn_unused_result));
+/* For fn: the statement cannot return this row. No other is taken, and db_odd_row returned, which
+ * is always ERR_FATAL. */
+void db_refuse_row(const struct db_rows *r);
+int db_odd_row(const struct db *db, struct err *err);
 /* Calls fn (NULL: nothing) for the first row alone. 1: there was one, 0: none. */
 int db_first(struct db *db, const struct buf *sql, unsigned columns, db_take_row *fn, void *arg,
              struct err *err) __attribute__((warn_unused_result));
 
-/* The same in steps, for tests and loops that db_each does not fit. db_rows_next: 1, or 0 at the
+/* The same in steps, for tests and loops that db_all does not fit. db_rows_next: 1, or 0 at the
  * end or if r is NULL; cells are valid until the next call. db_rows_free reads what is left of a
  * streamed result; NULL is fine. */
 int db_query(struct db *db, const struct buf *sql, unsigned columns, bool stream,

@@ -156,7 +156,7 @@ int minute_store_read(struct db *db, const struct minute_ask *ask, struct minute
     int rc = db_now(db, &a.now_at, err);
 
     if (rc == 0 && a.now_at < ask->since_ms)
-        rc = sql_odd_row(db, err);
+        rc = db_odd_row(db, err);
     if (rc < 0)
         return rc;
     a.from_at = (a.now_at - ask->since_ms) / grain_ms * grain_ms;

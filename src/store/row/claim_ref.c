@@ -51,16 +51,13 @@ struct refs {
 
 enum { CLAIM_REF_COLUMNS(COLUMNS_NAME) CLAIM_REF_COUNT };
 
-static int add_ref(const struct db_rows *r, void *arg, struct err *err)
+static void add_ref(const struct db_rows *r, void *arg)
 {
     struct refs *x = arg;
 
-    (void)err;
-    if (x->count == x->most)
-        return 1;
-    x->items[x->count++] =
-        (struct claim_ref){db_u64(r, CLAIM_REF_ID), db_u64(r, CLAIM_REF_VERSION)};
-    return 0;
+    if (x->count < x->most)
+        x->items[x->count++] =
+            (struct claim_ref){db_u64(r, CLAIM_REF_ID), db_u64(r, CLAIM_REF_VERSION)};
 }
 
 int claim_ref_read(struct db *db, const struct buf *sql, struct claim_ref *refs, size_t count,
@@ -68,7 +65,7 @@ int claim_ref_read(struct db *db, const struct buf *sql, struct claim_ref *refs,
 {
     struct refs x = {refs, 0, count};
 
-    int rc = db_each(db, sql, CLAIM_REF_COUNT, add_ref, &x, err);
+    int rc = db_all(db, sql, CLAIM_REF_COUNT, add_ref, &x, err);
     if (rc == 0)
         *ret_count = x.count;
     return rc;

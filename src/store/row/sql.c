@@ -345,14 +345,6 @@ void sql_put_select_within(struct buf *sql, int64_t ms)
         buf_printf(sql, "/*+ MAX_EXECUTION_TIME(%" PRId64 ") */ ", ms);
 }
 
-int sql_odd_row(const struct db *db, struct err *err)
-{
-    return err_set(
-        err, ERR_FATAL,
-        "%s: the server sent a row that was not requested: is something else listening there?",
-        db_server(db));
-}
-
 void sql_put_token(struct buf *sql, const unsigned char token[TASK_TOKEN_SIZE])
 {
     static const char hex[] = "0123456789abcdef";

@@ -180,9 +180,6 @@ void sql_take_time(const struct db_rows *r, void *arg);
  * MariaDB and a hint for MySQL; to the other server each is a comment. */
 void sql_put_select_within(struct buf *sql, int64_t ms);
 
-/* Always ERR_FATAL: the result has a row that the statement cannot return. */
-int sql_odd_row(const struct db *db, struct err *err);
-
 /* Stores a cell with a token; ret keeps its bytes where the cell has none. */
 void sql_read_token(const struct db_rows *r, unsigned col, unsigned char ret[TASK_TOKEN_SIZE]);
 void sql_put_token(struct buf *sql, const unsigned char token[TASK_TOKEN_SIZE]); /* x'...' */

@@ -26,23 +26,20 @@ struct expiring {
     uint64_t cancelled;
 };
 
-static int see(const struct db_rows *r, void *arg, struct err *err)
+static void see(const struct db_rows *r, void *arg)
 {
     struct expiring *x = arg;
     const struct claim_ref ref = {db_u64(r, CLAIM_REF_ID), db_u64(r, CLAIM_REF_VERSION)};
     size_t size = db_is_null(r, SEEN_SIZE) ? SIZE_MAX : db_u64(r, SEEN_SIZE), i = 0;
 
-    (void)err;
     while (i < x->met && x->all.refs[i].id != ref.id)
         i++;
-    if (i == x->met && db_u64(r, SEEN_EXPIRED) == 1) {
+    if (!x->more && i == x->met && db_u64(r, SEEN_EXPIRED) == 1)
         x->more = !claim_find_expire(&x->all, x->ask, &ref, size);
-        if (x->more)
-            return 1;
-    }
+    if (x->more)
+        return;
     x->seen++;
     x->last = (struct peek_floor){MAX(sql_due(r, SEEN_DUE), 1), ref.id};
-    return 0;
 }
 
 static int find_expired(struct expiring *x, enum task_level level, size_t rows,
@@ -60,7 +57,7 @@ static int find_expired(struct expiring *x, enum task_level level, size_t rows,
     if (x->ask->aside_count)
         sql_put(&sql, " AND NOT id IN ?", SQL_IDS(x->ask->aside, x->ask->aside_count));
     sql_put(&sql, " ORDER BY " SQL_DUE_ORDER("", "") " LIMIT ?", SQL_ID(rows));
-    return db_each(x->db, &sql, SEEN_COUNT, see, x, err);
+    return db_all(x->db, &sql, SEEN_COUNT, see, x, err);
 }
 
 /* All that expiry does to tasks. Assignments are made from left to right. */

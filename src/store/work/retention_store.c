@@ -54,20 +54,21 @@ struct step {
     struct peek_floor last;
 };
 
-static int add_old(const struct db_rows *r, void *arg, struct err *err)
+static void add_old(const struct db_rows *r, void *arg)
 {
     struct step *s = arg;
     const bool old = db_u64(r, DUE_OLD);
 
-    (void)err;
+    if (s->cut || s->seen == ROWS_STEP)
+        return;
     s->cut = old && !rows_take(&s->bytes, db_is_null(r, DUE_SIZE) ? SIZE_MAX : db_u64(r, DUE_SIZE));
     if (s->cut)
-        return 1;
+        return;
     /* dates that cannot be read are those of dq's before the first one */
     s->last = (struct peek_floor){MAX(sql_due(r, DUE_TIME), 1), db_u64(r, CLAIM_REF_ID)};
     if (old)
         s->refs[s->count++] = (struct claim_ref){s->last.id, db_u64(r, CLAIM_REF_VERSION)};
-    return ++s->seen == ROWS_STEP;
+    s->seen++;
 }
 
 /* The index finds the tasks that were due early, which mostly finished early; finish_time decides.
@@ -86,7 +87,7 @@ static int old_rows(struct db *db, enum task_status status, const char *tag, int
     sql_put(&sql, " AND expected_time < ? ORDER BY " SQL_DUE_ORDER("", "") " LIMIT ?",
             SQL_FROM_NOW(-age_ms), SQL_ID(limit));
     *ret = (struct step){.count = 0};
-    return db_each(db, &sql, DUE_COUNT, add_old, ret, err);
+    return db_all(db, &sql, DUE_COUNT, add_old, ret, err);
 }
 
 /* Where the search goes on; in a tag that has no old tasks any more, with the next one. The server
