@@ -193,27 +193,30 @@ int64_t *queue_last_start(const struct job *j)
     return plan->handler->limit ? &plan->start_us : &j->lane->start_us;
 }
 
-/* By weights, one that was passed over has its turn when it may start, and comes before this one.
- */
+/* It has had all or a part of its turn. By weights, one that was passed over has its own when it
+ * may start, and comes before this one. */
 static void turn_over(struct queue *q, struct lane *l, bool passed)
 {
+    const bool over = l->credit < HANDLERS_WEIGHT;
+
     if (!passed) {
-        q->turn = l->credit >= HANDLERS_WEIGHT ? l : l->next;
-        return;
+        q->turn = over ? l->next : l;
+    } else if (over) {
+        ring_leave(q, l);
+        ring_join(q, l);
     }
-    ring_leave(q, l);
-    ring_join(q, l);
 }
 
 struct job *queue_pick(struct queue *q, int free_slots, int slots, int64_t now_us)
 {
-    struct lane *l = q->turn;
+    struct lane *l = q->turn, *next;
     bool some = false, passed = false;
 
     free_slots -= q->elsewhere;
     if (!l || free_slots <= 0)
         return NULL;
     do {
+        next = l->next;
         if ((free_slots > kept(q, slots) || !l->running) && may_start(q, l, now_us)) {
             some = true;
             l->credit += l->credit < HANDLERS_WEIGHT ? l->first->plan->handler->weight : 0;
@@ -222,10 +225,12 @@ struct job *queue_pick(struct queue *q, int free_slots, int slots, int64_t now_u
                 turn_over(q, l, passed);
                 return l->first;
             }
+            if (passed)
+                turn_over(q, l, passed);
         } else if (l == q->turn) {
             passed = q->weighted;
         }
-        l = l->next;
+        l = next;
     } while (l != q->turn || some);
     return NULL;
 }

@@ -19,7 +19,7 @@
 
 #include <cmocka.h>
 
-#define TAGS_MOST 25
+#define TAGS_MOST 26
 #define SLOTS_MOST 32
 #define RANDOM_TAGS 24
 #define RANDOM_SLOTS 12
@@ -252,8 +252,9 @@ static void each_tag_gets_its_turn(void **state)
 }
 
 /* Tags of weight 10, and one of another: how many times as many starts that one gets. jitter: tasks
- * take longer by up to so many percent. */
-static double ratio(size_t slots, size_t tags, int max_running, int weight, int ms, unsigned jitter)
+ * take longer by up to so many percent. hangs: starts of one more tag do. */
+static double ratio(size_t slots, size_t tags, int max_running, int weight, int ms, unsigned jitter,
+                    bool hangs)
 {
     struct model m;
     size_t others = 0;
@@ -263,6 +264,10 @@ static double ratio(size_t slots, size_t tags, int max_running, int weight, int 
     m.jitter = jitter;
     for (size_t i = 0; i <= tags; i++)
         add_tag(&m, max_running, i == tags ? weight : 10, ms * INT64_C(1000));
+    if (hangs) {
+        add_tag(&m, 1, 10, 1000);
+        m.plans[tags + 1].hanging = true;
+    }
     for (int64_t end_us = m.now_us + WEIGHTS_RUN_US; m.now_us < end_us; m.now_us = next_us(&m))
         step(&m);
     for (size_t i = 0; i < tags; i++)
@@ -292,16 +297,16 @@ static void starts_follow_weights(void **state)
 
     (void)state;
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i += each)
-        for (unsigned jitter = 0; jitter <= 20; jitter += 20) {
+        for (unsigned way = 0; way < 3; way++) { /* 1: with jitter; 2: starts of a tag hang */
             const double is = ratio(cases[i].slots, cases[i].tags, cases[i].max_running,
-                                    cases[i].weight, cases[i].ms, jitter);
+                                    cases[i].weight, cases[i].ms, way == 1 ? 20 : 0, way == 2);
 
             if (getenv("DQ_TEST_SHOW"))
-                print_message("%zu slots, %zu tags, %d ms: %.2f of %.0f\n", cases[i].slots,
-                              cases[i].tags, cases[i].ms, is, cases[i].expected);
+                print_message("%zu slots, %zu tags, %d ms, way %u: %.2f of %.0f\n", cases[i].slots,
+                              cases[i].tags, cases[i].ms, way, is, cases[i].expected);
             if (is < 0.9 * cases[i].expected || is > 1.15 * cases[i].expected)
-                fail_msg("%zu slots, %zu tags, %d ms: %.2f of %.0f", cases[i].slots, cases[i].tags,
-                         cases[i].ms, is, cases[i].expected);
+                fail_msg("%zu slots, %zu tags, %d ms, way %u: %.2f of %.0f", cases[i].slots,
+                         cases[i].tags, cases[i].ms, way, is, cases[i].expected);
         }
 }
 
