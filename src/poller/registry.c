@@ -168,9 +168,8 @@ static int count_ending(struct registry *r, int rc, uint64_t processes, struct e
                   "ending dqds of this host still run handlers; tasks that need their places wait",
                   "processes=%" PRIu32, r->look->turn.elsewhere);
     for (size_t i = 0; !holds && i < e.count; i++)
-        if (e.items[i].tasks || !e.items[i].tag->elsewhere)
-            link_send_elsewhere(r->ctx->link, tags_of(e.items[i].tag)->name,
-                                e.items[i].tag->elsewhere, r->look->turn.elsewhere);
+        link_send_elsewhere(r->ctx->link, tags_of(e.items[i].tag)->name, e.items[i].tag->elsewhere,
+                            r->look->turn.elsewhere);
     free(e.items);
     return rc;
 }

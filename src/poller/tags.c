@@ -172,6 +172,7 @@ void tags_set_handlers(struct tag_set *set, struct handlers *handlers)
         t->warned_us = 0;
         set->rests_changed = set->rests_changed || t->rest_error;
     }
+    tags_share_elsewhere(set); /* until it is counted again */
     register_all(set);
 }
 

@@ -1,9 +1,14 @@
 /* What a dqd that is ending tells others, and for how long others count what it still runs. */
 #include "harness.h"
 #include "poller/registry.h"
+#include "runner/message.h"
+#include "runner/proto.h"
 #include "store/fleet/poller_store.h"
 
 #include "../unit/capture.h"
+
+#include <sys/socket.h>
+#include <unistd.h>
 
 #define BEAT_US INT64_C(3600000000)
 
@@ -14,16 +19,23 @@ static struct tag_set tags;
 static struct registry registry;
 static struct tag_state *t;
 
-static int setup(void **state)
+static struct handlers *handlers(int keep)
 {
     struct handlers *h = mem_zero(1, sizeof *h);
-    const int rc = harness_setup(state);
 
     h->count = 1;
     h->path = mem_strdup("handlers.yaml");
     h->items = mem_zero(h->count, sizeof *h->items);
     h->items[0] =
-        (struct handler){.name = mem_strdup("t*"), .is_glob = true, .keep = 8, .max_running = 8};
+        (struct handler){.name = mem_strdup("t*"), .is_glob = true, .keep = keep, .max_running = 8};
+    return h;
+}
+
+static int setup(void **state)
+{
+    struct handlers *h = handlers(8);
+    const int rc = harness_setup(state);
+
     ctx = (struct context){.conf = &conf, .db = db, .owner = owner('a'), .slots = 8};
     tags_init(&tags, &look, NULL, h);
     registry_init(&registry, &ctx, &look, &tags, "resident", false);
@@ -126,6 +138,55 @@ static void what_others_still_run_is_counted_seldom_if_that_takes_long(void **st
     task_array_done(&won);
 }
 
+/* How much of the tag the runner is told to run elsewhere; -1: nothing. sock: its end of the link.
+ */
+static int told(int sock, const char *tag)
+{
+    struct proto_in in;
+    struct message m;
+    int running = -1;
+
+    link_push(ctx.link);
+    proto_in_init(&in);
+    while (proto_recv(&in, sock) > 0)
+        while (message_get_order(&in, &m) > 0)
+            if (m.type == MESSAGE_ELSEWHERE && !strcmp(m.elsewhere.tag, tag))
+                running = (int)m.elsewhere.running;
+    proto_in_done(&in);
+    return running;
+}
+
+static void what_others_still_run_outlives_a_reload(void **state)
+{
+    struct task_array won = another();
+    int fds[2];
+
+    (void)state;
+    assert_int_equal(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_NONBLOCK, 0, fds), 0);
+    dup2(fds[0], link_fd(ctx.link)); /* the runner ends */
+    close(fds[0]);
+    run(db, "UPDATE dq_task SET tag = 't2' LIMIT 1");
+    tags_set_handlers(&tags, handlers(0));
+    beat();
+    assert_int_equal(told(fds[1], "t"), 1);
+    assert_int_equal(t->look.running, 1);
+    tags_set_handlers(&tags, handlers(8));
+    assert_int_equal(t->look.running, 2);
+    run(db, "DELETE FROM dq_task WHERE tag = 't'");
+    run(db, "UPDATE dq_poller SET running = 1 WHERE slots = 0");
+    registry.count_us = 0;
+    beat();
+    assert_int_equal(told(fds[1], "t"), 1); /* what t2 has, which counts for the handler */
+    assert_int_equal(t->look.running, 1);
+    tags_set_handlers(&tags, handlers(8));
+    run(db, "UPDATE dq_poller SET running = 0 WHERE slots = 0");
+    beat();
+    assert_int_equal(told(fds[1], "t2"), 0);
+    assert_int_equal(t->look.running, 0);
+    close(fds[1]);
+    task_array_done(&won);
+}
+
 static void what_others_still_run_is_forgotten_when_they_may_be_dead(void **state)
 {
     struct task_array won = another();
@@ -179,6 +240,7 @@ int main(void)
                                         setup, end),
         cmocka_unit_test_setup_teardown(what_others_still_run_is_forgotten_when_they_may_be_dead,
                                         setup, end),
+        cmocka_unit_test_setup_teardown(what_others_still_run_outlives_a_reload, setup, end),
         cmocka_unit_test_setup_teardown(
             the_log_says_once_that_what_others_still_run_cannot_be_counted, setup, end),
     };
