@@ -6,6 +6,12 @@
 
 #include <stdbool.h>
 
+const char *const civil_month_names[] = {"January",   "February", "March",    "April",
+                                         "May",       "June",     "July",     "August",
+                                         "September", "October",  "November", "December"};
+const char *const civil_weekday_names[] = {"Sunday",   "Monday", "Tuesday", "Wednesday",
+                                           "Thursday", "Friday", "Saturday"};
+
 int64_t civil_floor_div(int64_t a, int64_t b)
 {
     return a / b - (a % b < 0);
@@ -41,4 +47,10 @@ int civil_days_in_month(int year, int month)
 {
     bool leap = year % 4 == 0 && (year % 100 != 0 || year % 400 == 0);
     return month == 2 ? 28 + leap : 30 + (month + month / 8) % 2;
+}
+
+int civil_weekday(int64_t days)
+{
+    int64_t since = days + 4; /* 1970-01-01 was a Thursday */
+    return (int)(since - civil_floor_div(since, 7) * 7);
 }

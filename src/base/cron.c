@@ -232,7 +232,7 @@ static int lowest(uint64_t bits)
 static uint64_t days_of(const struct cron *c, int year, int month, int64_t first_day)
 {
     int count = civil_days_in_month(year, month);
-    int weekday = (int)(first_day + 4 - civil_floor_div(first_day + 4, 7) * 7);
+    int weekday = civil_weekday(first_day);
     uint64_t dates = c->bits[CRON_DAY], weeks = 0;
 
     dates |= (dates >> CRON_LAST_DAY & 1) << count;
@@ -286,11 +286,6 @@ bool cron_next(const struct cron *c, int64_t local, int64_t *ret)
 
 static void put_value(struct buf *b, int field, int value)
 {
-    static const char *const months[] = {"",        "January",  "February", "March",  "April",
-                                         "May",     "June",     "July",     "August", "September",
-                                         "October", "November", "December"};
-    static const char *const weekdays[] = {"",          "Mondays", "Tuesdays",  "Wednesdays",
-                                           "Thursdays", "Fridays", "Saturdays", "Sundays"};
     int ten = value / 10 % 10, one = ten == 1 ? 0 : value % 10;
 
     if (field == CRON_DAY && value == CRON_LAST_DAY)
@@ -298,9 +293,9 @@ static void put_value(struct buf *b, int field, int value)
     else if (field == CRON_DAY)
         buf_printf(b, "%d%s", value, one == 1 ? "st" : one == 2 ? "nd" : one == 3 ? "rd" : "th");
     else if (field == CRON_MONTH)
-        buf_str(b, months[value]);
+        buf_str(b, civil_month_names[value - 1]);
     else if (field == CRON_WEEKDAY)
-        buf_str(b, weekdays[value]);
+        buf_printf(b, "%ss", civil_weekday_names[value % 7]);
     else if (field == CRON_FIELDS) /* the time of a day */
         buf_printf(b, "%02d:%02d", value / 60, value % 60);
     else

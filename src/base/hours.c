@@ -31,8 +31,11 @@ struct hours {
     struct window windows[HOURS_WINDOWS_MAX];
 };
 
-static const char *const days[] = {"Monday", "Tuesday",  "Wednesday", "Thursday",
-                                   "Friday", "Saturday", "Sunday"};
+/* From Monday on, as windows count days. */
+static const char *day_name(int day)
+{
+    return civil_weekday_names[(day + 1) % 7];
+}
 
 struct hours *hours_share(struct hours *h)
 {
@@ -62,7 +65,7 @@ static int scan_day(struct scan *s, int *ret)
     while (isalpha((unsigned char)s->p[n]))
         n++;
     for (int i = 0; i < 7; i++)
-        if (!strncasecmp(s->p, days[i], n) && (n == 3 || n == strlen(days[i]))) {
+        if (!strncasecmp(s->p, day_name(i), n) && (n == 3 || n == strlen(day_name(i)))) {
             s->p += n;
             *ret = i;
             return 0;
@@ -112,8 +115,7 @@ static int scan_times(struct scan *s, struct window *w)
     if (scan_time(s, &w->from))
         return ERR_DATA;
     if (w->from == DAY_MINUTES)
-        return scan_fault(s, at, "write 00:00 of the next day",
-                          "24:00 is the end of a day");
+        return scan_fault(s, at, "write 00:00 of the next day", "24:00 is the end of a day");
     if (*s->p != '-')
         return scan_fault(s, s->p, "like 08:00-18:00", "\"-\" and a time are missing");
     s->p++;
@@ -187,9 +189,9 @@ static void put_days(struct buf *b, unsigned set)
             continue;
         while (set >> (last + 1) & 1)
             last++;
-        buf_printf(b, "%s%.3s", comma, days[i]);
+        buf_printf(b, "%s%.3s", comma, day_name(i));
         if (last > i)
-            buf_printf(b, "%c%.3s", last > i + 1 ? '-' : ',', days[last]);
+            buf_printf(b, "%c%.3s", last > i + 1 ? '-' : ',', day_name(last));
         comma = ",";
     }
     buf_chr(b, ' ');
@@ -220,10 +222,9 @@ struct clock {
 static struct clock clock_at(const struct window *w, int64_t at)
 {
     int64_t local = at + (w->zone ? zone_offset(w->zone, at) : 0);
-    int64_t date = civil_floor_div(local, WHEN_DAY),
-            monday = date + 3; /* 1970-01-01 was Thursday */
+    int64_t date = civil_floor_div(local, WHEN_DAY);
 
-    return (struct clock){(int)(monday - civil_floor_div(monday, 7) * 7), local - date * WHEN_DAY};
+    return (struct clock){(civil_weekday(date) + 6) % 7, local - date * WHEN_DAY};
 }
 
 static bool window_open(const struct window *w, int64_t at)
@@ -288,6 +289,6 @@ void hours_put_opening(struct buf *b, const struct hours *h, int64_t at)
     for (size_t i = 0; i < h->count && !window_open(w, at); i++)
         w = &h->windows[i];
     struct clock c = clock_at(w, at);
-    buf_printf(b, "%.3s %02d:%02d %s", days[c.day], (int)(c.ms / WHEN_HOUR),
+    buf_printf(b, "%.3s %02d:%02d %s", day_name(c.day), (int)(c.ms / WHEN_HOUR),
                (int)(c.ms / WHEN_MINUTE % 60), w->zone_name);
 }

@@ -15,11 +15,6 @@
 #include <string.h>
 #include <strings.h>
 
-static const char *const month_names[] = {"January",   "February", "March",    "April",
-                                          "May",       "June",     "July",     "August",
-                                          "September", "October",  "November", "December"};
-static const char *const weekday_names[] = {"sunday",   "monday", "tuesday", "wednesday",
-                                            "thursday", "friday", "saturday"};
 static const char instant_hint[] =
     "like \"+10m\", \"2026-11-21 09:00\", \"5pm\", \"tomorrow 09:00\", \"monday\", \"@1790000000\"";
 #define EVENING (17 * WHEN_HOUR) /* tonight is from then on */
@@ -53,7 +48,7 @@ static int check_date(struct scan *s, const struct civil *c, const char *month, 
     if (c->month < 1 || c->month > 12)
         return scan_fault(s, month, NULL, "months go from 01 to 12");
     if (c->day < 1 || c->day > civil_days_in_month(c->year, c->month))
-        return scan_fault(s, day, NULL, "%s %d has %d days", month_names[c->month - 1],
+        return scan_fault(s, day, NULL, "%s %d has %d days", civil_month_names[c->month - 1],
                           c->year, civil_days_in_month(c->year, c->month));
     return 0;
 }
@@ -281,15 +276,16 @@ static int scan_compact(struct scan *s, struct moment *m)
     return scan_zone(s, m);
 }
 
-/* 0: no month begins there; else its number, behind which the cursor is. */
-static int scan_month(struct scan *s)
+/* The number of the name at the cursor, behind which that is then: the whole word, or its first
+ * three letters. -1: it is none of them. */
+static int scan_name(struct scan *s, const char *const *names, int count)
 {
-    for (int i = 0; i < 12; i++) {
-        char brief[4] = {month_names[i][0], month_names[i][1], month_names[i][2], '\0'};
-        if (scan_word(s, month_names[i]) || scan_word(s, brief))
-            return i + 1;
+    for (int i = 0; i < count; i++) {
+        char brief[4] = {names[i][0], names[i][1], names[i][2], '\0'};
+        if (scan_word(s, names[i]) || scan_word(s, brief))
+            return i;
     }
-    return 0;
+    return -1;
 }
 
 /* "24 Dec 2026", with or without a time of day and a zone. *ret_given false: nothing was read. */
@@ -298,7 +294,7 @@ static int scan_named_month(struct scan *s, bool *ret_given, struct moment *m)
     const char *day = s->p;
 
     *ret_given = scan_number(s, 2, true, &m->date.day) && (scan_blanks(s), true) &&
-                 (m->date.month = scan_month(s)) > 0;
+                 (m->date.month = scan_name(s, civil_month_names, 12) + 1) > 0;
     if (!*ret_given) {
         s->p = day;
         return 0;
@@ -309,18 +305,6 @@ static int scan_named_month(struct scan *s, bool *ret_given, struct moment *m)
     if (!scan_number(s, 4, false, &m->date.year) || m->date.year < 1000)
         return scan_fault(s, year, "like 24 Dec 2026", "a year is missing");
     return check_date(s, &m->date, day, day) ? ERR_DATA : scan_clock_behind(s, m);
-}
-
-static bool scan_weekday(struct scan *s, int *ret)
-{
-    for (int i = 0; i < 7; i++) {
-        char brief[4] = {weekday_names[i][0], weekday_names[i][1], weekday_names[i][2], '\0'};
-        if (scan_word(s, weekday_names[i]) || scan_word(s, brief)) {
-            *ret = i;
-            return true;
-        }
-    }
-    return false;
 }
 
 /* Words for a day, if they follow. */
@@ -339,18 +323,21 @@ static int scan_day_words(struct scan *s, bool *ret_given, struct moment *m)
     }
     if (scan_word(s, "tonight")) {
         m->kind = MOMENT_NEAR;
+        m->number = 0;
         m->tonight = tonight;
         return 0;
     }
     if (scan_word(s, "next")) {
         scan_blanks(s);
         m->kind = MOMENT_NEXT;
-        return scan_weekday(s, &m->number) ? 0
-                                           : scan_fault(s, s->p, "like \"next monday 09:00\"",
-                                                        "a day of the week is missing");
+        m->number = scan_name(s, civil_weekday_names, 7);
+        return m->number >= 0 ? 0
+                              : scan_fault(s, s->p, "like \"next monday 09:00\"",
+                                           "a day of the week is missing");
     }
     m->kind = MOMENT_WEEKDAY;
-    *ret_given = scan_weekday(s, &m->number);
+    m->number = scan_name(s, civil_weekday_names, 7);
+    *ret_given = m->number >= 0;
     return 0;
 }
 

@@ -90,7 +90,7 @@ static int find_next(const struct scan *s, int64_t today, int weekday, int numbe
 static int resolve(const struct moment *m, const struct scan *s, int64_t now_at, int64_t *ret_at)
 {
     int64_t today = civil_floor_div(now_at + offset_of(m, now_at), WHEN_DAY) * WHEN_DAY;
-    int weekday = (int)((today / WHEN_DAY % 7 + 7 + 4) % 7); /* 1970-01-01 was a Thursday */
+    int weekday = civil_weekday(today / WHEN_DAY);
     int64_t day = today;
     int step_days = 0;
 

@@ -117,8 +117,7 @@ static int64_t change_day(const struct zone_rule_change *c, int year)
         bool after_leap_day = c->kind == 'J' && c->day >= 60 && civil_days_in_month(year, 2) == 29;
         return days + c->day - (c->kind == 'J') + after_leap_day;
     }
-    int weekday = (int)((days % 7 + 7 + 4) % 7); /* 1970-01-01 was a Thursday */
-    int day = (c->day - weekday + 7) % 7 + (c->week - 1) * 7;
+    int day = (c->day - civil_weekday(days) + 7) % 7 + (c->week - 1) * 7;
     return days + (day < civil_days_in_month(year, c->month) ? day : day - 7);
 }
 
