@@ -86,7 +86,8 @@ BEGIN
     VALUES (p_tag, p_key, IF(p_key IS NULL, NULL, 1), p_body, OCTET_LENGTH(p_body), p_delay_ms, p_max_attempts, p_attempt,
             v_time, v_now, p_expires_time, IFNULL(p_priority, 0), p_priority)
     ON DUPLICATE KEY UPDATE
-      live = IF(LAST_INSERT_ID(id + v_had + IF(status IN (0, 5, 6), 0, v_running)), 1, 1),
+      -- if it was a unique index that is not dq's, -1 is an error: that task is another one
+      live = IF(task_key = p_key AND tag = p_tag, IF(LAST_INSERT_ID(id + v_had + IF(status IN (0, 5, 6), 0, v_running)), 1, 1), -1),
       version = version + IF(v_replace AND status IN (0, 5, 6), 1, 0),
       run = run + (run < 4294967295 AND v_replace AND status IN (0, 5, 6) AND (claim_token IS NOT NULL OR execution_time IS NOT NULL)),
       attempt = IF(v_replace AND status IN (0, 5, 6), p_attempt, attempt),

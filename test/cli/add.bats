@@ -366,3 +366,30 @@ lock() { sql 'LOCK TABLES dq_task WRITE; SELECT SLEEP(1000)' >"$BATS_TEST_TMPDIR
     [ "$rc" -eq 71 ]
     [ "$(cat "$BATS_TEST_TMPDIR/err")" = 'dq: list: cannot write to standard output: Bad file descriptor' ]
 }
+
+@test 'a row that a unique index of somebody else refuses is an error, never taken for a task with its key' {
+    local options
+    sql 'ALTER TABLE dq_task ADD UNIQUE KEY theirs (tag, delay_time, message_body(10))'
+    id=$(dq -q add t body --key one)
+    for options in '' '--key two' '--key two --key-conflict again'; do
+        try dq add t body $options
+        [ "$rc" -eq 65 ]
+        [[ $err == *"for key '"*"theirs'"* ]]
+    done
+    try dq add t body --key one
+    [ "$rc" -eq 0 ] && [ "$out" = "$id" ]
+    for line in '{"tag": "t", "body": "body"}' '{"tag": "t", "body": "body", "key": "two"}'; do
+        try dq add --from - <<<"$line"
+        [ "$rc" -eq 65 ]
+        printf '%s\n%s\n' "$line" '{"tag": "t", "body": "other", "key": "other"}' | try dq add --from -
+        [ "$rc" -eq 65 ]
+    done
+    for key in NULL "'two'"; do
+        run sql "CALL dq_add_options('t', $key, 'body',
+                                     '{\"key_conflict\": \"replace\", \"max_attempts\": 7}', @id)"
+        [ "$status" -ne 0 ]
+        [[ $output == *"Out of range value for column 'live'"* ]]
+    done
+    [ "$(sql 'SELECT id, task_key, version, max_attempts FROM dq_task')" = "$id"$'\tone\t0\tNULL' ]
+    sql 'ALTER TABLE dq_task DROP KEY theirs'
+}

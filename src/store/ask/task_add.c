@@ -21,6 +21,7 @@
 
 #include <inttypes.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/param.h>
 #include <time.h>
 
@@ -114,7 +115,13 @@ static int begin_try(struct db *db, struct add_token *token, struct err *err)
     return rc ? MIN(rc, 0) : err_set(err, ERR_TRANSIENT, "the schema was being changed: try again");
 }
 
-/* 1: added; ERR_DUPLICATE. One statement that returns what it stored, if the server can and the
+/* A unique index that is not dq's says nothing about the key: the task is not stored. */
+static int of_key(int rc, const struct err *err)
+{
+    return rc == ERR_DUPLICATE && !strstr(err->text, TASK_NEW_KEY_INDEX) ? ERR_DATA : rc;
+}
+
+/* 1: added; ERR_DUPLICATE: a live task has the key. One statement that returns what it stored, if the server can and the
  * account may read. at_once: it fails if it would have to wait for a row. */
 static int insert_one(struct db *db, const struct task_new *t,
                       const unsigned char token[TASK_TOKEN_SIZE], bool at_once, bool alone,
@@ -138,7 +145,9 @@ static int insert_one(struct db *db, const struct task_new *t,
         db_statement_cut(&st, len, 0);
         rc = exec_insert(db, &st, t, alone, ret, err);
     }
-    return rc ? rc : err_set(err, ERR_LOST, "the server returned no row for a task that it stored");
+    if (rc == 0)
+        rc = err_set(err, ERR_LOST, "the server returned no row for a task that it stored");
+    return of_key(rc, err);
 }
 
 /* What waits for a key keeps others from storing what is next to it in the index: if there is no
@@ -420,7 +429,7 @@ static int insert_some(struct db *db, const struct task_new *t, size_t n,
     int rc = task_new_check_packet(db, &st, t, err);
     if (rc < 0)
         return rc;
-    rc = db_statement_exec(db, &st, NULL, err);
+    rc = of_key(db_statement_exec(db, &st, NULL, err), err);
     if (rc == 0 && counted)
         *ret_kept += db_duplicates(db);
     if (rc == ERR_DUPLICATE && on_conflict == KEY_KEEP) {

@@ -71,8 +71,14 @@ size_t task_new_put_many(struct db_statement *st, const struct task_new *t, size
                          const unsigned char *token, size_t most);
 
 /* What follows the values if a row whose key a live task has is to be left out. Not id = id: MySQL
- * 9.7 has error 1869 for that. */
-#define TASK_NEW_KEEP " ON DUPLICATE KEY UPDATE live = live"
+ * 9.7 has error 1869 for that. If it was another unique index that refused the row, -1 is an error.
+ */
+#define TASK_NEW_KEEP                                                                              \
+    " ON DUPLICATE KEY UPDATE"                                                                     \
+    " live = IF(task_key = VALUES(task_key) AND tag = VALUES(tag), live, -1)"
+
+/* How the message of error 1062 ends the name of the index of live tasks with a key. */
+#define TASK_NEW_KEY_INDEX "live_key'"
 
 /* ERR_DATA if st, which stores t, is larger than the server takes. Asks for its limit only if st is
  * larger than every server takes. */
