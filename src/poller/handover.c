@@ -50,7 +50,8 @@ static void fail_job(struct handover *h, struct flight_job *j, const char *why)
 }
 
 /* When the first instruction may be executed; 0: at once. The claim has proved that all tasks are
- * due within LOOK_EARLY_MOST_MS, even if the clock was set since, or reserved their starts. */
+ * due within LOOK_EARLY_MOST_MS, even if the clock was set since, or reserved their starts. None is
+ * executed once the first one has expired. */
 static void set_start(const struct context *ctx, const struct flight_job *j, struct message_job *m)
 {
     int64_t now_us = when_steady_us(), at_us = 0;
@@ -60,6 +61,11 @@ static void set_start(const struct context *ctx, const struct flight_job *j, str
         int64_t due_us = dbclock_reached_us(&ctx->clock, t->expected_at);
 
         at_us = MAX(at_us, MIN(due_us, now_us + LOOK_EARLY_MOST_MS * 1000));
+        if (t->expires_at != TASK_TIME_NONE) {
+            const int64_t expires_us = dbclock_reached_us(&ctx->clock, t->expires_at);
+
+            m->expires_us = m->expires_us ? MIN(m->expires_us, expires_us) : expires_us;
+        }
         if (!t->start_at)
             continue;
         at_us = MAX(at_us,

@@ -89,10 +89,11 @@ static void take_slot(struct crew *w, struct job *j)
 }
 
 /* Starts that waited for a process would come together. One may be late, or none would ever come if
- * each process takes long to be ready. */
+ * each process takes long to be ready. But none may come once a task of the job has expired. */
 static bool is_late(const struct job *j)
 {
-    return j->order.late_us && *queue_last_start(j) > j->order.late_us;
+    return (j->order.late_us && *queue_last_start(j) > j->order.late_us) ||
+           (j->order.expires_us && when_steady_us() >= j->order.expires_us);
 }
 
 static void leave_slot(struct crew *w, struct job *j)

@@ -43,8 +43,8 @@ bool link_wants_write(const struct link *l);
  * for tags that have nothing running. The link closes j->stdin_fd and copies the rest. */
 void link_send_job(struct link *l, uint32_t number, const struct message_job *j);
 /* Queues a job of these tasks, with their bodies, for a handler of the table; only start_us,
- * vouched_us, late_us and deadline_at are taken from times. 0, or nothing is queued: ERR_SYSTEM, or
- * ERR_DATA if a body is to blame. */
+ * vouched_us, late_us, expires_us and deadline_at are taken from times. 0, or nothing is queued:
+ * ERR_SYSTEM, or ERR_DATA if a body is to blame. */
 int link_send_tasks(struct link *l, uint32_t number, const struct handlers *h, uint32_t handler,
                     const struct task *tasks, uint32_t count, const struct message_job *times,
                     struct err *err) __attribute__((warn_unused_result));

@@ -113,6 +113,7 @@ static void code_job(struct codec *c, struct message_job *m)
     code_i64(c, &m->start_us);
     code_i64(c, &m->vouched_us);
     code_i64(c, &m->late_us);
+    code_i64(c, &m->expires_us);
     code_i64(c, &m->deadline_at);
     code_bytes(c, &m->input, &m->input_size, MESSAGE_INPUT_MAX);
     code_fd(c, &m->stdin_fd);

@@ -64,6 +64,22 @@ END
     [ "$(sql 'SELECT SUM(expired) FROM dq_minute')" = 3000 ]
 }
 
+@test 'a task whose start a rate has reserved for after its expiry is cancelled' {
+    write_handlers <<'END'
+handlers:
+  '*':
+    run: 'true'
+END
+    dq limit a --rate 1/2s
+    sql "INSERT INTO dq_task (tag, message_body, create_time, expected_time, expires_time)
+         SELECT 'a', '', n, n + INTERVAL late SECOND, n + INTERVAL expires SECOND
+         FROM (SELECT UTC_TIMESTAMP(3) AS n) t,
+              (SELECT -2 AS late, NULL AS expires UNION SELECT -1, 1 UNION SELECT 0, NULL) rows_"
+    dqd
+    [ "$(sql 'SELECT status, attempt FROM dq_task ORDER BY expected_time')" = $'1\t1\n4\t0\n1\t1' ]
+    [ "$(sql 'SELECT SUM(started), SUM(expired) FROM dq_minute')" = $'2\t1' ]
+}
+
 @test 'expired tasks of paused tags are cancelled, too, and, 5 minutes later, those of tags that nobody serves' {
     write_handlers <<'END'
 handlers:

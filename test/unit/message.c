@@ -102,6 +102,7 @@ static void job_arrives(void **state)
          .start_us = INT64_MIN,
          .vouched_us = INT64_MAX,
          .late_us = -2,
+         .expires_us = -3,
          .deadline_at = -1,
          .input = "{}\n",
          .input_size = 3,
@@ -134,6 +135,7 @@ static void job_arrives(void **state)
         assert_int_equal(got->start_us, want->start_us);
         assert_int_equal(got->vouched_us, want->vouched_us);
         assert_int_equal(got->late_us, want->late_us);
+        assert_int_equal(got->expires_us, want->expires_us);
         assert_int_equal(got->deadline_at, want->deadline_at);
         assert_int_equal(got->input_size, want->input_size);
         assert_memory_equal(got->input, "{}\n", want->input_size);
