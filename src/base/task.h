@@ -278,7 +278,8 @@ size_t task_tag_length(const char *tag, size_t len);
 bool task_same_name(const char *a, const char *b);
 
 /* Whether a tag matches one of several globs, a line each: '*' any run, '?' one character, the rest
- * literally. No brackets, no escapes. Trailing blanks of a glob do not count. Globs NULL: it does. */
+ * literally. No brackets, no escapes. Trailing blanks of a glob do not count. globs NULL: it does.
+ */
 bool task_tag_glob(const char *globs, const char *tag);
 
 #endif

@@ -382,8 +382,7 @@ static void finish_kept(struct process *p, struct process_context *c)
         reply_ended(c->out, p, status);
 }
 
-/* The leader has ended, and nothing else of its session is left: reaps it and reports all that is
- * left to report. */
+/* The leader has ended, and nothing else of its session is left: reaps it and reports the rest. */
 static void finish(struct process *p, struct process_context *c)
 {
     struct job *j = p->job;

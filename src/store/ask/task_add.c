@@ -121,8 +121,8 @@ static int of_key(int rc, const struct err *err)
     return rc == ERR_DUPLICATE && !strstr(err->text, TASK_NEW_KEY_INDEX) ? ERR_DATA : rc;
 }
 
-/* 1: added; ERR_DUPLICATE: a live task has the key. One statement that returns what it stored, if the server can and the
- * account may read. at_once: it fails if it would have to wait for a row. */
+/* 1: added; ERR_DUPLICATE: a live task has the key. One statement that returns what it stored, if
+ * the server can and the account may read. at_once: it fails if it would have to wait for a row. */
 static int insert_one(struct db *db, const struct task_new *t,
                       const unsigned char token[TASK_TOKEN_SIZE], bool at_once, bool alone,
                       struct task_added *ret, struct err *err)
