@@ -191,6 +191,26 @@ static void a_key_that_is_taken_keeps_no_failure_back(void **state)
     task_array_done(&won);
 }
 
+/* An index of somebody else, which dq doctor names, costs the added task, not the result. */
+static void a_unique_index_of_others_keeps_no_failure_back(void **state)
+{
+    struct claim_owner a = owner('a');
+    struct settlement s[2];
+    bool applied[2];
+    (void)state;
+    struct task_array won = failing(&a, s, 2);
+    run(db, "ALTER TABLE dq_task ADD UNIQUE theirs (tag, create_time)");
+    add("dead", NULL, 0);
+    run(db, "SET timestamp = 1900000000");
+    run(db, "UPDATE dq_task SET create_time = UTC_TIMESTAMP(3) WHERE tag = 'dead'");
+    ok(settle_store_settle(db, &a, s, 2, false, false, applied, NULL, &err));
+    run(db, "SET timestamp = DEFAULT");
+    run(db, "ALTER TABLE dq_task DROP KEY theirs");
+    assert_true(applied[0] && applied[1]);
+    assert_int_equal(added(), 1);
+    task_array_done(&won);
+}
+
 #define MANY 60
 
 struct session {
@@ -305,6 +325,7 @@ int main(void)
         cmocka_unit_test_setup(a_long_body_is_left_out, harness_setup),
         cmocka_unit_test_setup(a_lost_answer_adds_none_twice, harness_setup),
         cmocka_unit_test_setup(a_key_that_is_taken_keeps_no_failure_back, harness_setup),
+        cmocka_unit_test_setup(a_unique_index_of_others_keeps_no_failure_back, harness_setup),
         cmocka_unit_test_setup(two_that_take_back_add_one, harness_setup),
         cmocka_unit_test_setup(two_that_cancel_what_has_expired_add_one, harness_setup),
     };

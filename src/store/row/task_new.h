@@ -76,6 +76,9 @@ size_t task_new_put_many(struct db_statement *st, const struct task_new *t, size
 #define TASK_NEW_KEEP                                                                              \
     " ON DUPLICATE KEY UPDATE"                                                                     \
     " live = IF(task_key = VALUES(task_key) AND tag = VALUES(tag), live, -1)"
+/* The same, but rows that another unique index refuses are left out, too: for tasks whose absence
+ * must not keep a result from being recorded, or its handler would run again. */
+#define TASK_NEW_KEEP_ANY " ON DUPLICATE KEY UPDATE live = live"
 
 /* How the message of error 1062 ends the name of the index of live tasks with a key. */
 #define TASK_NEW_KEY_INDEX "live_key'"

@@ -110,7 +110,7 @@ int follow_up_add(struct db *db, const struct follow_up *wanted, size_t count,
         task_new_put_insert(&st.sql, TASK_NEW_KEY);
         at += task_new_put_many(&st, f.tasks + at, f.found - at, TASK_NEW_KEY, NULL,
                                 SETTLEMENT_PACKET_LEAST - 4096);
-        buf_str(&st.sql, TASK_NEW_KEEP);
+        buf_str(&st.sql, TASK_NEW_KEEP_ANY);
         rc = db_statement_exec(db, &st, NULL, err);
     }
     for (size_t i = 0; i < f.found; i++) {
