@@ -227,10 +227,34 @@ static void hold(struct settle_results *q, int64_t now_us)
             q->items[i].again_us = q->held_until_us;
 }
 
+/* Whether its time has come, among those that were kept back (kept) or the others, and among those
+ * that take long to record (dear) or the others. */
+static bool is_turn_of(const struct settle_results *q, const struct settle_item *r, bool kept,
+                       bool dear, int64_t now_us)
+{
+    return (kept ? r->again_us && r->again_us <= now_us : !r->again_us) && !is_held(q, r, now_us) &&
+           look_tag_is_dear(&r->tag->look) == dear;
+}
+
+/* The tag of such a result, if it takes long to record: the one that waits for the longest time. */
+static const struct tag_state *dear_tag(const struct settle_results *q, bool kept, int64_t now_us)
+{
+    const struct tag_state *best = NULL;
+
+    for (size_t i = 0; i < q->count; i++) {
+        const struct tag_state *t = q->items[i].tag;
+
+        if ((!best || t->look.results.at_us < best->look.results.at_us) &&
+            is_turn_of(q, &q->items[i], kept, true, now_us))
+            best = t;
+    }
+    return best;
+}
+
 /* The first of those whose time has come, by their place in the queue; those that were kept
  * back only when there are no others, so that the locks of the ones are never waited for by
  * the others. Results that take long to record have every other turn, of one tag at a time, which
- * shows what they cost. */
+ * shows what they cost: of several tags that were recorded together, one may be to blame. */
 static size_t choose(struct settle_results *q, size_t at[SETTLE_MOST], bool *ret_kept)
 {
     int64_t now_us = when_steady_us();
@@ -239,15 +263,13 @@ static size_t choose(struct settle_results *q, size_t at[SETTLE_MOST], bool *ret
     q->dear_first = !q->dear_first;
     for (int turn = 0; n == 0 && turn < 4; turn++) {
         const bool kept = turn >= 2, dear = (turn % 2 == 0) == q->dear_first;
+        const struct tag_state *only = dear ? dear_tag(q, kept, now_us) : NULL;
 
         for (size_t i = 0; i < q->count && n < SETTLE_MOST; i++) {
             const struct settle_item *r = &q->items[i];
-            const struct look_tag *t = &r->tag->look;
 
-            if ((kept ? r->again_us && r->again_us <= now_us : !r->again_us) &&
-                !is_held(q, r, now_us) && look_tag_is_dear(t) == dear &&
-                (!dear || n == 0 || r->tag == q->items[at[0]].tag) &&
-                rows_take(&bytes, rows_weight(r->s.body_size, look_tag_row_us(t))))
+            if (is_turn_of(q, r, kept, dear, now_us) && (!dear || r->tag == only) &&
+                rows_take(&bytes, rows_weight(r->s.body_size, look_tag_row_us(&r->tag->look))))
                 at[n++] = i;
         }
         *ret_kept = kept;
