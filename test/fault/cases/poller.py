@@ -194,12 +194,17 @@ def many_tags(t):
     _expect_in_time(t, ("= 't'", "LIKE 'new.%'"), beside, 1000, 4000)
     t.expect(d.log().count("no handler here") < 1000, "each tag is logged separately")
     t.note(f"{entries} index entries read in {took:.0f} s")
+    began = time.monotonic()
+    t.sql("SELECT tag, COUNT(*), MIN(expected_time) FROM dq_task GROUP BY tag")
+    plain = time.monotonic() - began
     for verb in ("stats", "tags", "list", "forecast", "check"):
         began = time.monotonic()
         t.dq(verb, status=None)
         took = time.monotonic() - began
         t.note(f"dq {verb}: {took:.1f} s")
-        t.in_time(took < 5 * slow, f"dq {verb} took {took:.1f} s")
+        t.in_time(
+            took < max(5 * slow, 6 * plain), f"dq {verb} took {took:.1f} s, a plain client {plain:.1f} s to read all"
+        )
     t.sql("DELETE FROM dq_task WHERE status = 0")
 
 
