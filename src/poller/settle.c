@@ -265,7 +265,7 @@ static size_t choose(struct settle_results *q, size_t at[SETTLE_MOST], bool *ret
         const bool kept = turn >= 2, dear = (turn % 2 == 0) == q->dear_first;
         const struct tag_state *only = dear ? dear_tag(q, kept, now_us) : NULL;
 
-        for (size_t i = 0; i < q->count && n < SETTLE_MOST; i++) {
+        for (size_t i = 0; (only || !dear) && i < q->count && n < SETTLE_MOST; i++) {
             const struct settle_item *r = &q->items[i];
 
             if (is_turn_of(q, r, kept, dear, now_us) && (!dear || r->tag == only) &&
