@@ -355,15 +355,22 @@ static bool other_is_full(unsigned number, const char *text)
            strncmp(name, "dq_", 3) != 0;
 }
 
+/* The error that the text is about: 1290 names an option, read_only, which may pass, or another (0:
+ * unknown); 1015 has the storage engine's reason, which in MySQL may be innodb_read_only. */
+static unsigned meant(unsigned number, const char *text)
+{
+    if (number == 1290 && !strstr(text, "read"))
+        return 0;
+    return number == 1015 && strstr(text, "errno: 165 ") ? 1036 : number;
+}
+
 int db_error_set(struct err *err, unsigned number, const char *server_text, const char *at,
                  bool *ret_drop)
 {
     static const struct fault full = {1114, ERR_CONFIG, SERVER_TEXT, "make room in it"};
     char shown[TEXT_SIZE];
 
-    /* 1290 names an option: read_only, which may pass, or another */
-    const struct fault *f =
-        number == 1290 && !strstr(server_text, "read") ? NULL : fault_find(number);
+    const struct fault *f = fault_find(meant(number, server_text));
     *ret_drop = f ? (f->flags & DROP) != 0 : false;
     if (other_is_full(number, server_text))
         f = &full;
