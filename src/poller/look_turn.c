@@ -79,7 +79,7 @@ uint32_t look_turn_want(const struct look_turn *w, const struct look_tag *t, uin
     const bool all = look_tag_is_idle(t) && (!w->weighted || taken + quarter >= slots);
     const uint32_t gone = taken + (all ? 0 : quarter);
     const uint32_t used = running + w->elsewhere + w->claimed + quarter;
-    const uint32_t waiting = w->waiting - t->waits;
+    const uint32_t waiting = w->waiting - MIN(w->waiting, t->waits);
 
     return look_tag_want(t, slots - MIN(slots, gone), waiting && waiting + used >= slots);
 }
@@ -185,7 +185,7 @@ void look_turn_took(struct look_turn *w, struct look_tag *t, size_t claimed, uin
     starts = MIN((uint32_t)claimed, starts - MIN(starts, t->running));
     w->claimed += starts;
     if (claimed > starts) { /* the runner has some of its jobs when it is its turn */
-        w->waiting -= t->waits;
+        w->waiting -= MIN(w->waiting, t->waits);
         t->waits = false;
     }
     t->had = part(w, t) + cost(t, starts);
