@@ -199,6 +199,7 @@ static void a_unique_index_of_others_keeps_no_failure_back(void **state)
     bool applied[2];
     (void)state;
     struct task_array won = failing(&a, s, 2);
+    run(db, "UPDATE dq_task SET create_time = create_time - INTERVAL id SECOND");
     run(db, "ALTER TABLE dq_task ADD UNIQUE theirs (tag, create_time)");
     add("dead", NULL, 0);
     run(db, "SET timestamp = 1900000000");

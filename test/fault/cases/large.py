@@ -244,5 +244,5 @@ def large_again(t):
     t.sql("DELETE FROM dq_task")
     t.in_time(
         others.worst < late_ms,
-        f"tasks of another tag start up to {others.worst:.0f} ms late (bound {late_ms:.0f} ms, {row_ms:.0f} to add one)",
+        f"tasks of another tag start up to {others.worst:.0f} ms late (bound {late_ms:.0f}, {row_ms:.0f} to add one)",
     )
