@@ -50,6 +50,35 @@ static int64_t claim_some(const struct claim_ask *ask, struct task_array *won,
     return statements() - before - cost;
 }
 
+/* As two SELECTs of a claim find a task that is replaced, with another level, between them. */
+static void find_twice(void *arg, struct task_array *found)
+{
+    struct task *t = task_array_add(found), *again = &found->items[0];
+
+    t->id = again->id;
+    t->version = again->version - *(const uint64_t *)arg;
+    t->tag = mem_strdup(again->tag);
+}
+
+static void a_task_that_is_found_twice_is_claimed_once(void **state)
+{
+    struct claim_ask ask = plain_ask;
+    struct task_array won;
+    struct claim_seen saw;
+    (void)state;
+    ask.levels = ALL;
+    ask.before = find_twice;
+    for (uint64_t ago = 0; ago <= 1; ago++) {
+        uint64_t id = add_level(TASK_HIGH, -1000);
+        run(db, "UPDATE dq_task SET version = 7 WHERE id = %" PRIu64, id);
+        ask.before_arg = &ago;
+        claim_some(&ask, &won, &saw);
+        assert_int_equal(won.count, 1);
+        assert_int_equal(won.items[0].version, 8);
+        task_array_done(&won);
+    }
+}
+
 static void the_highest_level_is_first(void **state)
 {
     struct claim_ask ask = plain_ask;
@@ -225,6 +254,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup(the_highest_level_is_first, harness_setup),
+        cmocka_unit_test_setup(a_task_that_is_found_twice_is_claimed_once, harness_setup),
         cmocka_unit_test_setup(a_tag_with_one_level_pays_no_statement_more, harness_setup),
         cmocka_unit_test_setup(what_is_owed_is_claimed_once_and_last_unless_it_is_its_turn,
                                harness_setup),

@@ -46,22 +46,27 @@ static int read_back(struct db *db, const struct claim_owner *owner, const struc
     return claim_ref_find(db, held, n, ret_held, err, CLAIM_REF_OURS, CLAIM_REF_OF(owner, held, n));
 }
 
-static bool has_id(const struct claim_ref *refs, size_t n, uint64_t id)
+/* Whether that task is among those that are ours, running since the claim of this version, and no
+ * other candidate had it: one that changed its level between two of our SELECTs was found by both,
+ * perhaps with another body. */
+static bool take_held(struct claim_ref *held, size_t *count, const struct task *t)
 {
-    for (size_t i = 0; i < n; i++)
-        if (refs[i].id == id)
+    for (size_t i = 0; i < *count; i++)
+        if (held[i].id == t->id && held[i].version == t->version + 1) {
+            held[i] = held[--*count];
             return true;
+        }
     return false;
 }
 
 /* Moves the candidates that are ours (held NULL: all) to `won`; the caller frees the others. */
 static void move_won(const struct claim_owner *owner, const struct claim_ask *ask,
-                     struct task_array *found, const struct claim_ref *held, size_t held_count,
+                     struct task_array *found, struct claim_ref *held, size_t held_count,
                      struct task_array *won)
 {
     for (size_t i = 0; i < found->count; i++) {
         struct task *t = &found->items[i];
-        if (held && !has_id(held, held_count, t->id))
+        if (held && !take_held(held, &held_count, t))
             continue;
         t->status = TASK_RUNNING;
         t->version++;
