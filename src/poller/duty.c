@@ -232,6 +232,9 @@ static int statement_failed(struct duties *d, enum duty which, const struct err 
                    which == DUTY_CLAIM ? "the server refused a statement; tasks stay pending"
                                        : "the server refused a statement; other duties continue",
                    err, now_us);
+    /* what is put right may count for new sessions only: a right on the database, binlog_format */
+    if (err->code == ERR_DENIED || err->code == ERR_CONFIG)
+        db_close(d->ctx.db);
     return 1;
 }
 
@@ -253,6 +256,7 @@ static int prove_back(struct duties *d, struct err *err)
 static int connect(struct duties *d, struct err *err)
 {
     struct db *db = d->ctx.db;
+    const bool news = !d->schema_known || d->outage.since_us;
     size_t packet;
     int rc = db_connect(db, err);
 
@@ -265,7 +269,8 @@ static int connect(struct duties *d, struct err *err)
         rc = d->outage.since_us ? prove_back(d, err) : 0;
     }
     if (rc == 0) {
-        log_event(LOG_INFO, d->outage.since_us ? "the database is back" : "connected", "server=%s",
+        log_event(news ? LOG_INFO : LOG_DEBUG,
+                  d->outage.since_us ? "the database is back" : "connected", "server=%s",
                   log_quote(db_server(db)));
         if (d->outage.since_us)
             upkeep_outage_over(&d->upkeep, d->outage.since_us);

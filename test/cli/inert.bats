@@ -55,6 +55,7 @@ fill()
     shows dqd "$raw"
     shows "$DQ_TOP/test/lib/terminal" 200 "$DQ_BIN/dq" --no-pager --color never logs "$failed"
     shows "$DQ_TOP/test/lib/terminal" 200 "$DQ_BIN/dq" rehearse "$id"
+    shows "$DQ_TOP/test/lib/terminal" 0 "$DQ_BIN/dq" --no-pager -o csv list -c tag,key,body # its width is not known
     sql "INSERT INTO dq_limit (name, running, reason) VALUES ('export', 1, $text)"
     sql "INSERT INTO dq_schedule (name, tag, message_body, kind, expression, create_time, update_time, actor)
          VALUES ('export', 'x', X'$hex', 1, '1h', $now, $now, '')"

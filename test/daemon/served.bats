@@ -167,3 +167,17 @@ END
     wait_until logged 'can be recorded again'
     dqd_stop
 }
+
+@test 'a privilege on the whole database counts for a dqd that has connected before' {
+    write_handlers <<<'handlers: {t: {run: "true"}}'
+    new_account worker
+    sql 'GRANT SELECT ON dq.* TO worker@localhost'
+    dq add t
+    own_ini 's/^user *=.*/user = worker/'
+    dqd_start --resident --config "$BATS_TEST_TMPDIR/own.ini"
+    wait_until logged 'the server refused a statement; tasks stay pending'
+    sql 'GRANT ALL ON dq.* TO worker@localhost'
+    wait_until is 'status = 1' 1
+    [ "$(grep -c 'msg="connected"' "$DQD_LOG")" = 1 ]
+    dqd_stop
+}

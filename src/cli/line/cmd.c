@@ -85,6 +85,7 @@ static int choose_format(struct cmd_context *c, struct err *err)
         c->style.format = (enum out_format)c->output;
     c->style.colour = stdout_has_colour(c);
     pager_allow(c->cmd->pages && !c->no_pager);
+    c->style.terminal = isatty(STDOUT_FILENO);
     c->style.width = stdout_width();
     c->style.cell.utc = c->conf && strcmp(c->conf->dq.time_zone, "utc") == 0;
     return 0;

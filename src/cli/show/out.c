@@ -334,7 +334,7 @@ static void csv_put(struct out *o, const struct cell *cell)
 {
     BUF_LOCAL struct buf field = BUF_INIT;
     bool text = cell->kind == CELL_TEXT || cell->kind == CELL_BYTES;
-    if (text && !o->style.width)
+    if (text && !o->style.terminal)
         buf_add(&field, cell->text, cell->len);
     else
         cell_put_tsv(&field, &o->style.cell, cell);

@@ -50,7 +50,8 @@ struct out_style {
     enum out_format format;
     bool colour; /* as --color, the setting and the terminal have it */
     bool no_header;
-    unsigned width; /* of the terminal that stdout is; 0: none, or not known */
+    bool terminal;  /* stdout is one */
+    unsigned width; /* of that; 0: there is none, or it is not known */
     struct cell_style cell;
 };
 
