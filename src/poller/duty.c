@@ -51,6 +51,7 @@ void duty_init(struct duties *d, const struct look_settings *look, struct handle
                                 .flight = &d->flight,
                                 .results = &d->results,
                                 .leases = &d->leases};
+    d->withdrawals = (struct withdrawals){.ctx = ctx, .flight = &d->flight, .look = &d->look};
     upkeep_init(&d->upkeep, ctx, &d->look, &d->tags, &d->results, &d->minute);
     schedule_init(&d->schedules, ctx, &d->registry);
 }
@@ -149,6 +150,8 @@ static int schedule(struct duties *d, struct err *err)
     X(SCHEDULE, "schedule", schedule_next(&d->schedules), schedule(d, err), PROMISE)             \
     X(CLAIM, "claim", claim_next(&d->claims), claim_run(&d->claims, err), PROMISE)               \
     X(CHECK, "check", lease_check_next(&d->leases), lease_check(&d->leases, err), PROMISE)       \
+    X(WITHDRAW, "withdraw", withdraw_next(&d->withdrawals),                                      \
+      withdraw_run(&d->withdrawals, err), PROMISE)                                               \
     X(REAP, "reap", d->flight.renewing ? NEVER_US : upkeep_reap_next(&d->upkeep),                \
       upkeep_reap(&d->upkeep, err), PROMISE)                                                     \
     X(HARVEST, "harvest", schedule_harvest_next(&d->schedules),                                  \

@@ -29,11 +29,12 @@
 #include "poller/trouble.h"
 #include "poller/upkeep.h"
 #include "poller/wakeup.h"
+#include "poller/withdraw.h"
 
 #include <stdbool.h>
 #include <stdint.h>
 
-#define DUTY_MOST 17
+#define DUTY_MOST 18
 
 struct duties {
     struct context ctx;
@@ -51,6 +52,7 @@ struct duties {
     struct registry registry;
     struct served served;
     struct claims claims;
+    struct withdrawals withdrawals;
     struct upkeep upkeep;
     struct schedules schedules;
     struct wakeup wakeup;

@@ -9,6 +9,7 @@
 #include "base/mem.h"
 #include "base/when.h"
 #include "conf/handlers_load.h"
+#include "poller/withdraw.h"
 #include "runner/outcome.h"
 
 #include <errno.h>
@@ -48,23 +49,6 @@ static void log_ended(const struct flight_job *j, const struct flight_task *t,
                  s->error, "id=%" PRIu64 " tag=%s attempt=%u outcome=%s took=%s then=%s error=%s",
                  t->id, log_quote(j->tag->name), t->attempt, task_outcome_name((int)s->outcome),
                  took, task_status_name((int)to), log_quote(s->error));
-}
-
-/* What is claimed ahead under a limit that is held. */
-static void return_unstarted(const struct context *ctx, struct flight *f, const char *limit)
-{
-    struct flight_job *j;
-
-    for (uint32_t at = 0; (j = flight_each(f, &at));) {
-        if (j->state == JOB_STARTED || strcmp(flight_limit(j), limit) != 0)
-            continue;
-        if (j->state == JOB_SENT) {
-            link_send_kill(ctx->link, j->number, MESSAGE_KILL_UNSTARTED);
-        } else {
-            flight_unhold(f, j);
-            flight_give_back_job(f, j, NULL);
-        }
-    }
 }
 
 static void on_result(const struct context *ctx, struct flight *f, struct flight_job *j,
@@ -108,7 +92,7 @@ static void on_result(const struct context *ctx, struct flight *f, struct flight
         flight_settle_task(f, j, t, &s);
         if (e->hold_ms > 0) {
             if (!hold_has(f->results->holds, flight_limit(j)))
-                return_unstarted(ctx, f, flight_limit(j));
+                withdraw_limit(ctx, f, flight_limit(j));
             hold_queue(f->results->holds, flight_limit(j), e->hold_ms, why ? why + 2 : NULL);
         }
         j->blamed |= by_process;

@@ -63,6 +63,35 @@ void limit_store_tag_done(struct tag_info *t)
     free(t->pause_reason);
 }
 
+static const struct column stop_columns[] = {
+    COLUMN(limit_stop, "g.name", NULL, TEXT, name, 0, 0, NULL, ""),
+    COLUMN(limit_stop, "g.pattern IS NOT NULL", NULL, BOOL, glob, 0, 0, NULL, ""),
+    COLUMN(limit_stop, "COALESCE(" SQL_PAUSED("g.") ", FALSE)", NULL, BOOL, paused, 0, 0, NULL, ""),
+    COLUMN(limit_stop, "COALESCE(" LIMIT_ROW_HELD("g.") ", FALSE)", NULL, BOOL, held, 0, 0, NULL,
+           "")};
+static const struct field_table stop_table = FIELD_TABLE(limit_stop, stop_columns);
+
+/* By two indexes, however many tags are paused. */
+int limit_store_stops(struct db *db, const char *const *names, size_t count,
+                      struct limit_stop **ret, size_t *ret_count, struct err *err)
+{
+    BUF_LOCAL struct buf which = BUF_INIT;
+
+    for (size_t i = 0; i < count; i++)
+        sql_put(&which, i ? ",?" : "?", SQL_TEXT(names[i]));
+    return field_list(
+        db, &stop_table, ret, ret_count, err,
+        "FROM (SELECT name FROM dq_limit FORCE INDEX (PRIMARY) WHERE name IN (?)"
+        " UNION SELECT name FROM dq_limit FORCE INDEX (pattern) WHERE pattern IS NOT NULL) n"
+        " JOIN dq_limit g ON g.name = n.name WHERE " LIMIT_ROW_STOPS("g."),
+        SQL_PART(which.data));
+}
+
+void limit_store_stops_free(struct limit_stop *s, size_t count)
+{
+    field_free(&stop_table, s, count);
+}
+
 /* --- limits --- */
 
 struct limits {

@@ -37,6 +37,7 @@ void limit_row_read(const struct db_rows *r, struct limit_row *ret);
                                "rate IS NOT NULL OR " alias "hours IS NOT NULL OR " alias          \
                                "breaker > 0)"
 #define LIMIT_ROW_STOPS(alias)                                                                     \
-    "(" alias "paused_until > UTC_TIMESTAMP(3) OR " alias "held_until > UTC_TIMESTAMP(3))"
+    "(" alias "paused_until > UTC_TIMESTAMP(3) OR " LIMIT_ROW_HELD(alias) ")"
+#define LIMIT_ROW_HELD(alias) alias "held_until > UTC_TIMESTAMP(3)"
 
 #endif
