@@ -414,7 +414,7 @@ void look_claimed(struct look *l, struct look_tag *t, const struct look_claim *c
     l->claim_failed = false;
     t->put_off_us = 0;
     look_turn_took(&l->turn, t, MIN((c->won + t->batch - 1) / t->batch, l->processes),
-                   l->set.slots, l->running);
+                   c->held != LIMIT_OPEN, l->set.slots, l->running);
     look_pace_took(&l->pace.claim_us, c->seen, c->cost_us + now_us - c->answered_us);
     if (c->held == LIMIT_RATE)
         look_pace_rated(&l->pace, c->took_us, 8 * l->running > 5 * l->set.slots, now_us);
@@ -453,6 +453,7 @@ bool look_claim_failed(struct look *l, struct look_tag *t, enum look_failure why
     }
     if (why == LOOK_REFUSED) /* it may have taken longer than read_timeout */
         look_changed(l, t, &t->claims, l->wanted, now_us - sent_us, now_us);
+    look_turn_took(&l->turn, t, 0, false, l->set.slots, l->running); /* it may fail every time */
     l->claim_failed = true;
     look_end_round(l);
     return false;

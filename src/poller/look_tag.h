@@ -61,6 +61,7 @@ struct look_tag {
 
     uint64_t had;        /* time in slots, by its weight (look_turn.h) */
     uint32_t turn_stage; /* of its last claim */
+    uint64_t turn;       /* number of its last turn, if it is under a limit with others */
     bool kept;           /* its only job has one of the kept slots, if weights decide */
     bool waits;          /* as the last stage began, it could start more and had claimed none */
 

@@ -89,10 +89,51 @@ int64_t look_turn_free_us(const struct look_turn *w)
     return w->claimed ? w->since_us + START_US(w) : INT64_MAX;
 }
 
+/* What look_turn_next asks of each tag. */
+struct asks {
+    const struct look_turn *w;
+    uint32_t slots, running;
+    look_turn_due *due;
+    const void *arg;
+};
+
+static bool may_claim(const struct asks *a, const struct look_tag *t)
+{
+    return t->turn_stage != a->w->stage && a->due(a->arg, t) &&
+           look_turn_want(a->w, t, a->slots, a->running) > 0;
+}
+
+/* Whether its turn is before that of o. The first tag under a limit may take all that this allows,
+ * and which of them a stage meets first depends on what other tags do, maybe in time with the
+ * limit. So these take turns of their own. */
+static bool is_before(const struct look_turn *w, const struct look_tag *t, const struct look_tag *o)
+{
+    if (w->weighted && part(w, t) != part(w, o))
+        return part(w, t) < part(w, o);
+    return t->limit && t->limit == o->limit && t->turn < o->turn;
+}
+
+/* What is claimed in the place of t. If t was claimed in that of another tag under its limit, one
+ * of these is left. */
+static struct look_tag *in_place(const struct asks *a, struct look_tag *const *tags, size_t count,
+                                 struct look_tag *t)
+{
+    struct look_tag *best = may_claim(a, t) ? t : NULL;
+
+    if (!t->limit || (!best && t->turn_stage != a->w->stage))
+        return best;
+    for (size_t i = 0; i < count; i++)
+        if (tags[i]->limit == t->limit && (!best || is_before(a->w, tags[i], best)) &&
+            may_claim(a, tags[i]))
+            best = tags[i];
+    return best;
+}
+
 struct look_tag *look_turn_next(struct look_turn *w, struct look_tag *const *tags, size_t count,
                                 size_t *next, uint32_t slots, uint32_t running, look_turn_due *due,
                                 const void *arg)
 {
+    const struct asks a = {w, slots, running, due, arg};
     struct look_tag *best = NULL;
 
     if (!*next)
@@ -106,8 +147,9 @@ struct look_tag *look_turn_next(struct look_turn *w, struct look_tag *const *tag
         struct look_tag *t = tags[(w->first + i) % count];
 
         *next = MAX(*next, i + 1);
-        if (t->turn_stage != w->stage && (!best || part(w, t) < part(w, best)) && due(arg, t) &&
-            look_turn_want(w, t, slots, running) > 0)
+        if (!w->weighted)
+            best = in_place(&a, tags, count, t);
+        else if ((!best || is_before(w, t, best)) && may_claim(&a, t))
             best = t;
     }
     if (best) {
@@ -177,8 +219,8 @@ void look_turn_elsewhere(struct look_turn *w, const struct look_elsewhere *e, si
     }
 }
 
-void look_turn_took(struct look_turn *w, struct look_tag *t, size_t claimed, uint32_t slots,
-                    uint32_t running)
+void look_turn_took(struct look_turn *w, struct look_tag *t, size_t claimed, bool refused,
+                    uint32_t slots, uint32_t running)
 {
     uint32_t starts = starts_of(w, t, slots, running);
 
@@ -189,4 +231,6 @@ void look_turn_took(struct look_turn *w, struct look_tag *t, size_t claimed, uin
         t->waits = false;
     }
     t->had = part(w, t) + cost(t, starts);
+    if (claimed || !refused)
+        t->turn = ++w->turns;
 }

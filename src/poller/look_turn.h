@@ -1,7 +1,8 @@
 /*
  * look_turn.h - which tag is claimed next. Tags take turns to be the first one. If handlers differ
  * in weight, the first one is that which has had the fewest slots for its weight: when slots are
- * short, whoever is first takes them. Pure, as is look.h.
+ * short, whoever is first takes them. Tags under one limit are claimed in the order of their last
+ * turns, whatever others do. Pure, as is look.h.
  */
 #ifndef DQ_POLLER_LOOK_TURN_H
 #define DQ_POLLER_LOOK_TURN_H
@@ -14,6 +15,7 @@ struct look_turn {
     size_t last;    /* so many of a stage were asked up to the last that was claimed */
     bool weighted;  /* not all weights are the same */
     uint32_t stage; /* each tag is claimed once in it */
+    uint64_t turns; /* so many have been had */
     /* slots of claims since then whose jobs have not started, as far as the runner has reported */
     int64_t since_us;
     uint32_t claimed;
@@ -48,9 +50,10 @@ void look_turn_end(struct look_turn *w, size_t asked);
 /* A stage is over in which all were asked: the one behind the last that was claimed, if any was, is
  * first next time. */
 void look_turn_over(struct look_turn *w, size_t count);
-/* It was claimed for so many starts. */
-void look_turn_took(struct look_turn *w, struct look_tag *t, size_t claimed, uint32_t slots,
-                    uint32_t running);
+/* It was claimed for so many starts. refused: its limit allows no more; if it allowed none, the tag
+ * has not had its turn among those under the limit. */
+void look_turn_took(struct look_turn *w, struct look_tag *t, size_t claimed, bool refused,
+                    uint32_t slots, uint32_t running);
 /* When slots that were claimed, and whose jobs have not started, count as free again. */
 int64_t look_turn_free_us(const struct look_turn *w);
 /* What ending dqds of this host still run: they started it in our place, so it counts as if it ran

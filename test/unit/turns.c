@@ -45,7 +45,10 @@ struct model {
     struct job *jobs[SLOTS_MOST];           /* of each slot in use */
     size_t count, slots, starts[TAGS_MOST]; /* since the run began */
     unsigned jitter;                        /* of tasks, percent */
-    size_t before[TAGS_MOST][TAGS_MOST];    /* starts of the others when it began to wait */
+    size_t limit;        /* so many tasks of the tags under a limit run at most; 0: any number */
+    int64_t limit_us;    /* or one is started each so often */
+    int64_t limit_at_us; /* then: the next one */
+    size_t before[TAGS_MOST][TAGS_MOST]; /* starts of the others when it began to wait */
     int64_t now_us;
 };
 
@@ -95,7 +98,28 @@ static void begin_random(struct model *m, bool weighted)
     }
 }
 
-/* A backlog of each tag: a claim brings all that it wants. */
+/* What the limit allows of so many; 0: it says until when. */
+static size_t allowed(struct model *m, size_t count, struct look_claim *c)
+{
+    size_t live = 0;
+
+    for (size_t i = 0; m->limit && i < m->count; i++)
+        live += m->tags[i].limit ? m->tags[i].queued + m->tags[i].running : 0;
+    if (m->limit) {
+        count = MIN(count, m->limit - live);
+        c->held = count ? LIMIT_OPEN : LIMIT_RUNNING;
+        c->limit_at = INT64_MAX;
+    } else if (m->limit_us) {
+        count = m->now_us >= m->limit_at_us;
+        m->limit_at_us += count ? m->limit_us : 0;
+        c->held = LIMIT_RATE;
+        c->limit_at = look_at(&m->look, m->limit_at_us);
+        c->paced = true;
+    }
+    return count;
+}
+
+/* A backlog of each tag: a claim brings all that it wants, and its limit allows. */
 static void answer(struct model *m, const struct look_step *s)
 {
     const int64_t sent_us = m->now_us;
@@ -109,13 +133,11 @@ static void answer(struct model *m, const struct look_step *s)
     } else if (s->what == LOOK_AT_TAG) {
         look_saw_tag(&m->look, s->tag, next_at, sent_us, m->now_us);
     } else if (s->what == LOOK_CLAIM) {
-        const struct look_claim c = {.seen = s->count,
-                                     .won = s->count,
-                                     .won_of = {s->count},
-                                     .next_at = TASK_TIME_NONE,
-                                     .answered_us = m->now_us};
+        struct look_claim c = {.next_at = TASK_TIME_NONE, .answered_us = m->now_us};
+
+        c.seen = c.won = c.won_of[0] = s->tag->limit ? allowed(m, s->count, &c) : s->count;
         look_claimed(&m->look, s->tag, &c, m->now_us);
-        for (size_t i = 0; i < s->count; i++) {
+        for (size_t i = 0; i < c.won; i++) {
             const size_t tag = (size_t)(s->tag - m->tags);
             struct job *j = calloc(1, sizeof *j);
 
@@ -163,6 +185,7 @@ static void end_some(struct model *m)
         queue_leave(&m->queue, j);
         free(j);
         m->jobs[slot] = NULL;
+        look_settled(&m->look, false, false);
     }
 }
 
@@ -341,12 +364,59 @@ static void tags_that_lose_the_kept_slot_get_their_turn(void **state)
     assert_in_range(waited_us, 5000000, 40000000); /* 32 s: two turns, and one of each */
 }
 
+/* How many times as many starts the luckiest of the tags under the model's limit gets. busy: so
+ * many of this weight are under no limit. */
+static double luck(struct model *m, size_t under, size_t busy, int weight, int64_t takes_us)
+{
+    size_t least = SIZE_MAX, most = 0;
+
+    for (size_t i = 0; i < under + busy; i++) {
+        add_tag(m, i < under ? 4 : 1, i < under ? 10 : weight, takes_us);
+        m->tags[i].limit = i < under;
+    }
+    for (int64_t end_us = m->now_us + RUN_US; m->now_us < end_us; m->now_us = next_us(m))
+        step(m);
+    for (size_t i = 0; i < under; i++) {
+        least = MIN(least, m->starts[i]);
+        most = MAX(most, m->starts[i]);
+    }
+    end(m);
+    return (double)most / (double)MAX(least, 1);
+}
+
+/* What others do decides which tag a round begins with; they may do it in time with the limit. */
+static void tags_under_one_limit_get_equal_parts(void **state)
+{
+    static const size_t limits[] = {1, 3, 0, 0};
+    static const int64_t limits_us[] = {0, 0, 25000, 200000}, takes_us[] = {5000, 12000, 100000};
+    const size_t each = getenv("DQ_TEST_SHORT") ? 19 : 1;
+
+    (void)state;
+    for (size_t n = 0; n < 4 * 3 * 4 * 5 * 2; n += each) {
+        const size_t limit = n % 4, under = 2 + n / 12 % 4, busy = n / 48 % 5;
+        const int64_t us = takes_us[n / 4 % 3];
+        const int weight = n < 240 ? 10 : 20;
+        struct model m;
+
+        begin(&m, SLOTS_MOST);
+        m.limit = limits[limit];
+        m.limit_us = limits_us[limit];
+        const double is = luck(&m, under, busy, weight, us);
+        if (is > 1.1)
+            fail_msg("%zu at once, one each %d ms: %zu tags, %zu busy ones of weight %d, %d ms: "
+                     "%.2f times as many",
+                     limits[limit], (int)(limits_us[limit] / 1000), under, busy, weight,
+                     (int)(us / 1000), is);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(each_tag_gets_its_turn),
         cmocka_unit_test(starts_follow_weights),
         cmocka_unit_test(tags_that_lose_the_kept_slot_get_their_turn),
+        cmocka_unit_test(tags_under_one_limit_get_equal_parts),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
