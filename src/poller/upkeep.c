@@ -7,6 +7,7 @@
 #include "base/log.h"
 #include "base/log_fold.h"
 #include "base/mem.h"
+#include "base/retry.h"
 #include "base/when.h"
 #include "store/fleet/event_store.h"
 #include "store/fleet/output_store.h"
@@ -45,6 +46,14 @@
 #define SWEEP_STEP 500
 #define SWEEP_STEPS 20
 #define SWEEP_AGAIN_US INT64_C(1000000)
+/* If rows cannot be deleted, each is tried alone, in a transaction of its own. A sweep then stops
+ * after this time, and goes on after a pause that leaves most of the time to claims. */
+#define SWEEP_BAD_MS 20
+#define SWEEP_BAD_PART 5
+/* Then they are passed over for a while: a lock ends soon, but what a foreign key refuses may be
+ * refused for ever. So the pause grows, from that of the sweeps or less to this. */
+#define BAD_REST_US INT64_C(60000000)
+#define BAD_REST_MOST_US (6 * INT64_C(3600000000))
 #define RENEW_US INT64_C(3600000000)
 
 void upkeep_init(struct upkeep *u, const struct context *ctx, struct look *look,
@@ -292,23 +301,51 @@ static int expire_events(struct upkeep *u, bool *more, struct err *err)
     return rc;
 }
 
+/* If it is time, tasks that could not be deleted are tried again. */
+static void look_at_bad(struct upkeep *u, enum task_status status)
+{
+    struct upkeep_bad *b = &u->bad[status];
+
+    if (!u->places[status].tag && b->until_us && when_steady_us() >= b->until_us) {
+        retention_store_forget(&u->places[status]);
+        b->until_us = 0;
+    }
+}
+
+static void rest_from_bad(struct upkeep *u, enum task_status status)
+{
+    const struct retention_place *place = &u->places[status];
+    struct upkeep_bad *b = &u->bad[status];
+
+    if (place->tag || b->until_us)
+        return;
+    const int64_t least_us = MIN(u->ctx->conf->retention.interval_ms * 1000, BAD_REST_US);
+    b->pause_us = place->bad_count ? retry_pause(b->pause_us, least_us, BAD_REST_MOST_US) : 0;
+    b->until_us = place->bad_count ? when_steady_us() + b->pause_us : 0;
+}
+
 /* *more: tasks are left, in steps for which there was no time. */
 static int expire_tasks(struct upkeep *u, enum task_status status, int64_t age_ms, bool *more,
                         struct err *err)
 {
-    const struct retention_place *place = &u->places[status];
+    struct retention_place *place = &u->places[status];
     size_t deleted = 0;
     bool goes_on = true;
     int rc = 0;
 
     if (age_ms <= 0)
         return 0;
+    look_at_bad(u, status);
+    place->until = when_steady() + SWEEP_BAD_MS;
     for (int step = 0; rc == 0 && goes_on && step < SWEEP_STEPS; step++) {
         rc = sweep(u, status, age_ms, &deleted, err);
-        goes_on = !place->cut && (deleted >= SWEEP_STEP || (deleted && place->tag));
+        goes_on = !place->cut && !place->late && (deleted >= SWEEP_STEP || (deleted && place->tag));
     }
     *more |= goes_on || place->tag;
     u->cut |= place->cut;
+    u->late |= place->late;
+    if (rc == 0)
+        rest_from_bad(u, status);
     return rc;
 }
 
@@ -403,7 +440,7 @@ int upkeep_retention(struct upkeep *u, struct err *err)
     bool more = false;
     int failed = 0;
 
-    u->cut = false;
+    u->cut = u->late = false;
     for (size_t i = 0; i < sizeof parts / sizeof parts[0]; i++) {
         struct err why = {0};
         int rc = parts[u->part](u, &more, &why);
@@ -419,8 +456,9 @@ int upkeep_retention(struct upkeep *u, struct err *err)
     if (failed)
         return failed;
     now_us = when_steady_us();
-    u->retention_us = now_us + (u->cut ? now_us - began_us
-                                : more ? SWEEP_AGAIN_US
-                                       : u->ctx->conf->retention.interval_ms * 1000);
+    u->retention_us = now_us + (u->cut    ? now_us - began_us
+                                : u->late ? SWEEP_BAD_PART * (now_us - began_us)
+                                : more    ? SWEEP_AGAIN_US
+                                          : u->ctx->conf->retention.interval_ms * 1000);
     return 0;
 }

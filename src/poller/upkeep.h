@@ -28,7 +28,11 @@ struct upkeep {
     char *after;
     struct aside aside; /* tasks that could not be taken back */
     struct retention_place places[TASK_STATUS_COUNT];
-    bool cut;         /* of one of them, by the last sweep */
+    struct upkeep_bad {
+        int64_t until_us; /* till then, tasks that could not be deleted are passed over; 0: try */
+        int64_t pause_us;
+    } bad[TASK_STATUS_COUNT];
+    bool cut, late;   /* of one of them, by the last sweep */
     size_t part;      /* with which the next sweep begins */
     size_t expire_at; /* the tag whose expired tasks are looked for next */
 };

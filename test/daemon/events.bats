@@ -113,6 +113,29 @@ has() { [ "$(events "$1")" -eq "$2" ]; }
     has cancel 100
 }
 
+# Each task that comes late and is gone shows another sweep.
+@test 'old tasks that a foreign key keeps are tried ever more seldom, and others are deleted at once' {
+    old() {
+        sql "INSERT INTO dq_task (tag, message_body, status, expected_time, finish_time, create_time)
+             SELECT 'a', '', 1, '$1', '2020-01-03', '2020-01-01' FROM $(numbers "$2")"
+    }
+    old 2020-01-01 700
+    sql "CREATE TABLE app_order (task BIGINT UNSIGNED, FOREIGN KEY (task) REFERENCES dq_task(id));
+         INSERT INTO app_order SELECT id FROM dq_task"
+    configure '$a [retention]\ndone = 1d\ninterval = 100ms'
+    dqd_start --resident
+    left() { [ "$(sql 'SELECT COUNT(*) FROM dq_task')" -eq "$1" ]; }
+    tried() { grep -c 'some old tasks cannot be deleted; others are not affected' "$DQD_LOG"; }
+    for sweep in {1..25}; do
+        old 2020-01-02 1
+        wait_until left 700
+    done
+    (($(tried) >= 1 && $(tried) < 15))
+    sql 'DROP TABLE app_order'
+    wait_until left 0
+    dqd_stop
+}
+
 # More than one step of locked rows, which are tried first.
 @test 'old tasks behind hundreds that another session has locked are deleted, and those when it ends' {
     sql "INSERT INTO dq_task (tag, message_body, status, expected_time, finish_time, create_time)

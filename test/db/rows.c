@@ -348,12 +348,55 @@ static void old_tasks_behind_locked_ones_are_deleted(void **state)
     assert_int_equal(total, BEHIND + N);
     assert_int_equal(faults.count, LOCKED);
     run(stranger, "ROLLBACK");
+    retention_store_forget(&place);
     for (calls = 0; calls < 20 && total < LOCKED + BEHIND + N; calls++) {
         ok(retention_store_expire(db, TASK_CANCELLED, 1000, 500, &place, &deleted, NULL, &err));
         total += deleted;
     }
     assert_int_equal(number(db, "SELECT COUNT(*) FROM dq_task"), 0);
     retention_store_done(&place);
+}
+
+/* Of every second row the application says that it stays. */
+static void rows_that_are_refused_take_a_bounded_time_and_are_then_left_alone(void **state)
+{
+    enum { OLD = 1204 };
+    struct retention_place place = {.until = 1};
+    size_t deleted, total = 0, calls = 0;
+    (void)state;
+    run(db,
+        "INSERT INTO dq_task (tag, message_body, status, expected_time, finish_time, create_time)"
+        " SELECT IF(seq %% 4 < 2, 't', 'u'), '', 4, '2020-01-01', '2020-01-02', '2020-01-01' FROM %s",
+        numbers(OLD));
+    run(db, "CREATE TABLE app_order (task BIGINT UNSIGNED, FOREIGN KEY (task) REFERENCES dq_task(id))");
+    run(db, "INSERT INTO app_order SELECT id FROM dq_task WHERE id %% 2");
+    do {
+        ok(retention_store_expire(db, TASK_CANCELLED, 1000, 500, &place, &deleted, &faults, &err));
+        assert_int_equal(faults.count, ++calls); /* the time had been over: one row alone */
+        total += deleted;
+    } while (place.tag && calls < OLD);
+    assert_int_equal(calls, OLD / 2);
+    assert_int_equal(total, OLD / 2);
+    assert_int_equal(number(db, "SELECT COUNT(*) FROM dq_task"), OLD / 2);
+    rows_faults_done(&faults);
+
+    run(db,
+        "INSERT INTO dq_task (tag, message_body, status, expected_time, finish_time, create_time)"
+        " SELECT 't', '', 4, '2020-01-03', '2020-01-03', '2020-01-01' FROM %s",
+        numbers(N));
+    ok(retention_store_expire(db, TASK_CANCELLED, 1000, 500, &place, &deleted, &faults, &err));
+    assert_int_equal(deleted, N);
+    assert_int_equal(faults.count, 0);
+    assert_null(place.tag);
+
+    run(db, "DELETE FROM app_order");
+    ok(retention_store_expire(db, TASK_CANCELLED, 1000, 2000, &place, &deleted, &faults, &err));
+    assert_int_equal(deleted, 0);
+    retention_store_forget(&place);
+    ok(retention_store_expire(db, TASK_CANCELLED, 1000, 2000, &place, &deleted, &faults, &err));
+    assert_int_equal(deleted, OLD / 2);
+    retention_store_done(&place);
+    run(db, "DROP TABLE app_order");
 }
 
 /* MariaDB 10.5 has no SKIP LOCKED. */
@@ -479,6 +522,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(the_others_are_taken_back, setup, teardown),
         cmocka_unit_test_setup_teardown(the_others_are_deleted_and_cancelled, setup, teardown),
         cmocka_unit_test_setup_teardown(old_tasks_behind_locked_ones_are_deleted, setup, teardown),
+        cmocka_unit_test_setup_teardown(
+            rows_that_are_refused_take_a_bounded_time_and_are_then_left_alone, setup, teardown),
         cmocka_unit_test_setup_teardown(without_skip_locked_only_locked_rows_are_named, setup,
                                         teardown),
         cmocka_unit_test_setup_teardown(a_stale_attempt_gives_way, setup, teardown),

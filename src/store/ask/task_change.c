@@ -238,7 +238,7 @@ static bool has_duplicates(const struct rows_faults *f, size_t from, struct err 
 
 static int delete_step(struct changing *w, size_t n, struct rows_faults *faults, struct err *err)
 {
-    struct delete_store_how how = {w->act, TARGETS_TRIES, false};
+    struct delete_store_how how = {w->act, TARGETS_TRIES, false, 0};
     struct delete_store_done done;
 
     int rc = delete_store_refs(w->db, w->x->refs + w->from, n, &how, &done, faults, err);
@@ -263,9 +263,8 @@ int task_change(struct db *db, const struct targets *x, const struct task_change
     for (size_t from = 0; rc == 0 && go_on && from < x->count; from += n) {
         struct changing w = {db, &timed, steps->act, x, from, {0, 0}};
         n = targets_step(x, from);
-        rc = change ? rows_run(db, &(struct rows_work){x->refs + from, n, &w, change_some, NULL},
-                               false, faults, err)
-                    : delete_step(&w, n, faults, err);
+        const struct rows_work work = {x->refs + from, n, &w, change_some, NULL, 0, NULL};
+        rc = change ? rows_run(db, &work, false, faults, err) : delete_step(&w, n, faults, err);
         so_far.changed += w.sum.rows;
         so_far.running += w.sum.running;
         so_far.lost += n - w.sum.rows;

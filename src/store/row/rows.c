@@ -107,6 +107,8 @@ struct division {
     const struct rows_work *work;
     struct rows_faults *faults;
     int64_t until;
+    size_t bad;  /* that were tried alone */
+    size_t left; /* the first that was not tried; the count: none */
 };
 
 static void add_all(struct division *d, const size_t *at, size_t n, const struct err *err)
@@ -130,14 +132,19 @@ static int divide(struct division *d, const size_t *at, size_t n, struct err *er
 
     if (!rows_at_fault(d->db, rc))
         return rc;
+    if (n > 1 && d->work->until && d->bad && when_steady() > d->work->until) {
+        d->left = at[0];
+        return 0;
+    }
     if (n > 1 && when_steady() > d->until)
         err_set(err, rc, "not tried alone, because too many rows before it failed: run it again");
     if (n == 1 || when_steady() > d->until) {
         add_all(d, at, n, err);
+        d->bad++;
         return 0;
     }
     rc = divide(d, at, n / 2, err);
-    return rc < 0 ? rc : divide(d, at + n / 2, n - n / 2, err);
+    return rc < 0 || d->left < d->work->count ? rc : divide(d, at + n / 2, n - n / 2, err);
 }
 
 struct seen {
@@ -214,7 +221,7 @@ static int try_rest(struct division *d, bool skip, bool wait, const size_t *at, 
 int rows_run(struct db *db, const struct rows_work *w, bool careful, struct rows_faults *faults,
              struct err *err)
 {
-    struct division d = {.db = db, .work = w, .faults = faults};
+    struct division d = {.db = db, .work = w, .faults = faults, .left = w->count};
     size_t n = w->count;
     MEM_LOCAL size_t *at = mem_alloc((n + 1) * sizeof *at);
     int rc = 0;
@@ -236,5 +243,7 @@ int rows_run(struct db *db, const struct rows_work *w, bool careful, struct rows
         if (rc == 0)
             rc = try_rest(&d, skip, wait, at, n, err);
     }
+    if (w->ret_left)
+        *w->ret_left = d.left;
     return rc;
 }

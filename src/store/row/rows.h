@@ -67,6 +67,10 @@ struct rows_work {
     /* NULL: it changes no other table. Else whether that one is locked as a table, and no row is at
      * fault: ERR_LOCKED, or 0 */
     int (*beside)(void *arg, struct err *err);
+    /* 0: as below. Else (when_steady) what is left is then not tried, if a row was bad; *ret_left
+     * is the first of it, or the count. Locked rows behind that may be among the faults, too */
+    int64_t until;
+    size_t *ret_left;
 };
 /* Runs it for all rows at once. If that fails because of a row, finds the locked rows (with SKIP
  * LOCKED if the server has it, else by not waiting for locks any more) and halves the rest until

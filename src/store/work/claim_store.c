@@ -244,7 +244,8 @@ static int claim_freely(struct claiming *w, struct rows_faults *faults, struct e
     int rc = find_some(w, w->ask->limit, faults, err);
 
     if (rc == 0)
-        rc = rows_run(w->db, &(struct rows_work){w->refs, w->found.count, w, claim_part, NULL},
+        rc = rows_run(w->db,
+                      &(struct rows_work){w->refs, w->found.count, w, claim_part, NULL, 0, NULL},
                       false, faults, err);
     if (rc == 0)
         rc = find_held(w, err);

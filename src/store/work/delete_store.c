@@ -77,8 +77,10 @@ int delete_store_refs(struct db *db, const struct claim_ref *refs, size_t count,
                       struct rows_faults *faults, struct err *err)
 {
     struct deleting w = {db, how->act, how->tries, 0, false};
-    int rc = rows_run(db, &(struct rows_work){refs, count, &w, delete_some, NULL}, how->careful,
-                      faults, err);
-    *ret = (struct delete_store_done){w.deleted, w.lost};
+    size_t tried = count;
+    const struct rows_work work = {refs, count, &w, delete_some, NULL, how->until, &tried};
+    int rc = rows_run(db, &work, how->careful, faults, err);
+
+    *ret = (struct delete_store_done){w.deleted, w.lost, tried};
     return rc;
 }

@@ -13,10 +13,12 @@ struct delete_store_how {
     struct event_act *act; /* recorded in the same transaction; NULL: not */
     int tries;             /* if it deadlocks, or the connection breaks; at least 1 */
     bool careful;          /* as rows_run */
+    int64_t until;         /* as in rows_work; 0: none */
 };
 struct delete_store_done {
     size_t deleted;
-    bool lost; /* the answer to a try was lost: tasks that are gone count as deleted */
+    bool lost;    /* the answer to a try was lost: tasks that are gone count as deleted */
+    size_t tried; /* of refs: all, or those before `until` */
 };
 /* Deletes those of refs (at most ROWS_STEP) that are finished and still at that version, with their
  * attempts, in one short transaction if no row fails. *ret is also set after an error. faults: as

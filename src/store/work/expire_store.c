@@ -119,7 +119,8 @@ int expire_store_cancel(struct db *db, const struct claim_ask *ask, enum task_le
     rows = MIN(rows, ROWS_STEP);
     int rc = find_expired(&x, level, rows, floor, err);
     if (rc == 0)
-        rc = rows_run(db, &(struct rows_work){x.all.refs, x.all.count, &x, expire_rows, NULL},
+        rc = rows_run(db,
+                      &(struct rows_work){x.all.refs, x.all.count, &x, expire_rows, NULL, 0, NULL},
                       false, faults, err);
     if (rc < 0)
         return rc;

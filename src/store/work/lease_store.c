@@ -129,8 +129,8 @@ int lease_store_renew(struct db *db, const struct claim_owner *owner, const stru
     for (size_t from = 0, n; rc == 0 && from < count; from += n) {
         struct renewal w = {db, owner, lease_ms, 0};
         n = MIN(count - from, ROWS_STEP);
-        rc = rows_run(db, &(struct rows_work){refs + from, n, &w, renew_rows, NULL}, careful,
-                      faults, err);
+        rc = rows_run(db, &(struct rows_work){refs + from, n, &w, renew_rows, NULL, 0, NULL},
+                      careful, faults, err);
         if (rc == 0 && w.rows < n)
             rc = check_step(db, owner, refs + from, n, lost + from, NULL, NULL, err);
         for (size_t i = from; rc == 0 && w.rows == n && i < from + n; i++)
@@ -278,8 +278,8 @@ int lease_store_take_back(struct db *db, const struct task_array *expired,
             }
             if (n < TAKE_BACK_STEP && i + 1 < expired->count)
                 continue;
-            rc = rows_run(db, &(struct rows_work){refs, n, &w, take_rows, NULL}, careful, faults,
-                          err);
+            rc = rows_run(db, &(struct rows_work){refs, n, &w, take_rows, NULL, 0, NULL}, careful,
+                          faults, err);
             for (size_t k = before; faults && k < faults->count; k++)
                 faults->items[k].at = index[faults->items[k].at];
             n = 0;

@@ -4,6 +4,7 @@
  */
 #include "store/work/retention_store.h"
 #include "base/mem.h"
+#include "base/when.h"
 #include "store/db/columns.h"
 #include "store/row/sql.h"
 #include "store/work/delete_store.h"
@@ -12,10 +13,41 @@
 #include <string.h>
 #include <sys/param.h>
 
-void retention_store_done(struct retention_place *place)
+/* It begins with the next tag. */
+static void leave_tag(struct retention_place *place)
 {
     free(place->tag);
-    *place = (struct retention_place){.tag = NULL};
+    place->tag = NULL;
+    place->floor = (struct peek_floor){0};
+    place->faults = false;
+}
+
+void retention_store_forget(struct retention_place *place)
+{
+    for (size_t i = 0; i < place->bad_count; i++)
+        free(place->bad[i].tag);
+    free(place->bad);
+    place->bad = NULL;
+    place->bad_count = 0;
+}
+
+void retention_store_done(struct retention_place *place)
+{
+    leave_tag(place);
+    retention_store_forget(place);
+}
+
+/* Up to where tasks of the tag are passed over; NULL: nowhere, unless it is added. */
+static struct peek_floor *last_bad(struct retention_place *place, const char *tag, bool add)
+{
+    for (size_t i = 0; i < place->bad_count; i++)
+        if (strcmp(place->bad[i].tag, tag) == 0)
+            return &place->bad[i].last;
+    if (!add)
+        return NULL;
+    place->bad = mem_resize(place->bad, place->bad_count + 1, sizeof *place->bad);
+    place->bad[place->bad_count] = (struct retention_bad){.tag = mem_strdup(tag)};
+    return &place->bad[place->bad_count++].last;
 }
 
 struct old_tags {
@@ -49,6 +81,7 @@ enum { DUE_COLUMNS(COLUMNS_NAME) DUE_OLD, DUE_COUNT };
 /* A step of tasks to be deleted, and the last of those that were looked at. */
 struct step {
     struct claim_ref refs[ROWS_STEP];
+    int64_t due_at[ROWS_STEP];
     size_t count, bytes, seen;
     bool cut; /* see struct retention_place */
     struct peek_floor last;
@@ -66,8 +99,10 @@ static void add_old(const struct db_rows *r, void *arg)
         return;
     /* dates that cannot be read are those of dq's before the first one */
     s->last = (struct peek_floor){MAX(sql_due(r, DUE_TIME), 1), db_u64(r, CLAIM_REF_ID)};
-    if (old)
+    if (old) {
+        s->due_at[s->count] = s->last.at;
         s->refs[s->count++] = (struct claim_ref){s->last.id, db_u64(r, CLAIM_REF_VERSION)};
+    }
     s->seen++;
 }
 
@@ -99,7 +134,7 @@ static size_t first_tag(const struct old_tags *tags, struct retention_place *pla
     while (place->tag && i < tags->count && strcmp(tags->items[i], place->tag) < 0)
         i++;
     if (place->tag && (i == tags->count || strcmp(tags->items[i], place->tag) != 0))
-        retention_store_done(place);
+        leave_tag(place);
     return i;
 }
 
@@ -122,13 +157,22 @@ static int expire_step(struct db *db, enum task_status status, const char *tag, 
 {
     struct step s;
     size_t before = faults ? faults->count : 0;
-    struct delete_store_how how = {NULL, 1, place->faults}; /* its locked rows may go on */
-    struct delete_store_done done = {0, false};
+    /* its locked rows may go on */
+    struct delete_store_how how = {NULL, 1, place->faults, place->until};
+    struct delete_store_done done = {0, false, 0};
+    const struct peek_floor *bad = place->tag ? NULL : last_bad(place, tag, false);
 
+    if (bad)
+        place->floor = *bad;
     int rc = old_rows(db, status, tag, age_ms, &place->floor, limit, &s, err);
     if (rc == 0 && s.count)
         rc = delete_store_refs(db, s.refs, s.count, &how, &done, faults, err);
     const bool faulty = faults && faults->count > before;
+    const bool late = rc == 0 && done.tried < s.count;
+    if (late)
+        s.last = (struct peek_floor){s.due_at[done.tried - 1], s.refs[done.tried - 1].id};
+    if (rc == 0 && faulty)
+        *last_bad(place, tag, true) = s.last;
     if (rc == 0 && (faulty || s.seen > s.count)) {
         go_on_with(place, tag);
         place->floor = s.last;
@@ -138,8 +182,9 @@ static int expire_step(struct db *db, enum task_status status, const char *tag, 
         rc = attempts_locked(db, err);
     *seen += s.seen;
     *deleted += rc == 0 ? done.deleted : 0;
-    *ret_ended = s.seen < limit && !s.cut;
+    *ret_ended = s.seen < limit && !s.cut && !late;
     place->cut = s.cut;
+    place->late = place->until && (late || (faulty && when_steady() > place->until));
     return rc;
 }
 
@@ -157,17 +202,17 @@ int retention_store_expire(struct db *db, enum task_status status, int64_t age_m
     if (rc == 0 && tags.count)
         rc = attempts_locked(db, err);
     size_t i = rc == 0 ? first_tag(&tags, at) : 0;
-    at->cut = false;
-    while (rc == 0 && !at->cut && i < tags.count && seen < limit) {
+    at->cut = at->late = false;
+    while (rc == 0 && !at->cut && !at->late && i < tags.count && seen < limit) {
         rc = expire_step(db, status, tags.items[i], age_ms, MIN(limit - seen, ROWS_STEP), at, &seen,
                          &deleted, &ended, faults, err);
         if (rc == 0 && ended) {
-            retention_store_done(at);
+            leave_tag(at);
             i++;
         }
     }
     if (rc == 0 && i == tags.count)
-        retention_store_done(at);
+        leave_tag(at);
     else if (rc == 0 && i > 0)
         go_on_with(at, tags.items[i]);
     for (size_t t = 0; t < tags.count; t++)

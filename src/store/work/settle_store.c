@@ -464,8 +464,9 @@ static int settle_all(struct db *db, const struct claim_owner *owner, const stru
             size_t before = faults ? faults->count : 0;
             next_batch(s, count, history_all, w.recorded, most, &at, &b);
             batch_refs(&b, 0, refs);
-            rc = rows_run(db, &(struct rows_work){refs, b.count, &w, settle_rows, attempts_locked},
-                          careful, faults, err);
+            rc = rows_run(
+                db, &(struct rows_work){refs, b.count, &w, settle_rows, attempts_locked, 0, NULL},
+                careful, faults, err);
             for (size_t i = before; faults && i < faults->count; i++)
                 faults->items[i].at = (size_t)(b.rows[faults->items[i].at] - s);
             again |= w.again;
