@@ -63,6 +63,11 @@ refused() { sql_refuses "$@"; }
     refused 'options: every, gap: ' "$(set_ a t '""' '{"gap": null}')"
     refused 'options: zone: ' "$(set_ a t '""' '{"every": "1h", "zone": "Europe/Berlin"}')"
     refused 'options: zone: ' "$(set_ a t '""' '{"cron": "@daily", "zone": "a b"}')"
+    # in MariaDB $ also stands before a final newline
+    refused 'options: cron: ' "$(set_ a t '""' '{"cron": "0 0 * * *\\n"}')"
+    refused 'options: every, gap: ' "$(set_ a t '""' '{"every": "1h\\n"}')"
+    refused 'options: zone: ' "$(set_ a t '""' '{"cron": "@daily", "zone": "Europe/Berlin\\n"}')"
+    refused 'options: spread_ms' "$(set_ a t '""' '{"every": "1h", "alarm_after_ms": "1\\n"}')"
     refused 'options: catch_up: ' "$(set_ a t '""' '{"every": "1h", "catch_up": "some"}')"
     refused 'options: overlap: ' "$(set_ a t '""' '{"every": "1h", "overlap": "some"}')"
     refused 'options: spread_ms' "$(set_ a t '""' '{"every": "1h", "spread_ms": "some"}')"
