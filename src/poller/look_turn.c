@@ -113,16 +113,16 @@ static bool is_before(const struct look_turn *w, const struct look_tag *t, const
     return t->limit && t->limit == o->limit && t->turn < o->turn;
 }
 
-/* What is claimed in the place of t. If t was claimed in that of another tag under its limit, one
+/* What is claimed in this place. If its tag was claimed in that of another one under its limit, one
  * of these is left. */
 static struct look_tag *in_place(const struct asks *a, struct look_tag *const *tags, size_t count,
-                                 struct look_tag *t)
+                                 size_t place)
 {
-    struct look_tag *best = may_claim(a, t) ? t : NULL;
+    struct look_tag *t = tags[place], *best = may_claim(a, t) ? t : NULL;
 
     if (!t->limit || (!best && t->turn_stage != a->w->stage))
         return best;
-    for (size_t i = 0; i < count; i++)
+    for (size_t i = (place + 1) % count; i != place; i = (i + 1) % count)
         if (tags[i]->limit == t->limit && (!best || is_before(a->w, tags[i], best)) &&
             may_claim(a, tags[i]))
             best = tags[i];
@@ -144,11 +144,12 @@ struct look_tag *look_turn_next(struct look_turn *w, struct look_tag *const *tag
         w->waiting += tags[i]->waits;
     }
     for (size_t i = w->weighted ? 0 : *next; i < count && (!best || w->weighted); i++) {
-        struct look_tag *t = tags[(w->first + i) % count];
+        const size_t place = (w->first + i) % count;
+        struct look_tag *t = tags[place];
 
         *next = MAX(*next, i + 1);
         if (!w->weighted)
-            best = in_place(&a, tags, count, t);
+            best = in_place(&a, tags, count, place);
         else if ((!best || is_before(w, t, best)) && may_claim(&a, t))
             best = t;
     }
