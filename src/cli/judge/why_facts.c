@@ -9,6 +9,7 @@
 
 #include <string.h>
 #include <sys/param.h>
+#include <time.h>
 
 bool why_facts_is_owner(const struct poller_info *dqd, const unsigned char *token)
 {
@@ -100,6 +101,24 @@ struct why_dqd *why_facts_see(const struct fleet *fleet, const char *tag,
 /* ---- locks of other sessions */
 
 #define LATE_MS (2 * WHEN_SECOND)
+/* Claims lock a row for a moment, perhaps at an interval: a lock counts if it is there each time,
+ * after pauses that grow by this much. */
+#define LOCK_TRIES 8
+#define LOCK_PAUSE_MS 11
+
+static void find_locks(struct db *db, struct why_facts *f)
+{
+    const char *limit = f->limit.name ? f->limit.name : f->tag;
+    struct err err;
+
+    f->locked = true;
+    f->limit_locked = f->limit.running || f->limit.rate.count;
+    for (int i = 0; i < LOCK_TRIES && (f->locked || f->limit_locked); i++) {
+        nanosleep(&(struct timespec){.tv_nsec = i * LOCK_PAUSE_MS * 1000000L}, NULL);
+        f->locked = f->locked && why_store_locked(db, f->id, &err) == 1;
+        f->limit_locked = f->limit_locked && why_store_limit_locked(db, limit, &err) == 1;
+    }
+}
 
 void why_facts_lock(struct db *db, struct why_facts *f, struct why *w)
 {
@@ -109,10 +128,7 @@ void why_facts_lock(struct db *db, struct why_facts *f, struct why *w)
         return;
     if (!f->id && why_store_first(db, f->tag, &f->id, &err) != 1)
         return;
-    f->locked = why_store_locked(db, f->id, &err) == 1;
-    if (f->limit.running || f->limit.rate.count)
-        f->limit_locked =
-            why_store_limit_locked(db, f->limit.name ? f->limit.name : f->tag, &err) == 1;
+    find_locks(db, f);
     if (!f->locked && !f->limit_locked)
         return;
     (void)!lock_store_holder(db, f->locked ? f->id : 0, &holder, &err);
