@@ -60,11 +60,9 @@ static int run(struct cmd_context *c, int argc, char **argv, struct err *err)
 
 int main(int argc, char **argv)
 {
-    static char buffer[64 << 10];
     struct cmd_context c = {.now_at = TASK_TIME_NONE};
     struct err err = {0};
     log_fill_descriptors();
-    setvbuf(stdout, buffer, _IOFBF, sizeof buffer);
     /* a connection that breaks is an error like others; out_flush makes up for stdout */
     signal(SIGPIPE, SIG_IGN);
     int rc = rlimit_check(false, &err);

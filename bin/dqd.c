@@ -216,7 +216,10 @@ static void __attribute__((format(printf, 2, 3))) say(FILE *to, const char *fmt,
     buf_vprintf(&text, fmt, ap);
     va_end(ap);
     text_escape(&line, text.data, text.len, 0);
-    fprintf(to, "%s\n", line.data);
+    if (to == stdout)
+        out_printf("%s\n", line.data);
+    else
+        fprintf(to, "%s\n", line.data);
 }
 
 static void warn_of_handler(const struct handlers *handlers, const struct handler *h,

@@ -5,6 +5,7 @@
  * hold no newline.
  */
 #include "cli/line/infile.h"
+#include "base/again.h"
 #include "base/interrupt.h"
 
 #include <errno.h>
@@ -91,7 +92,7 @@ static int infile_fill(struct infile *l, struct err *err)
     ssize_t n;
     do
         n = read(l->fd, l->data.data + l->data.len, READ_SIZE);
-    while (n < 0 && errno == EINTR);
+    while (n < 0 && again_wait(l->fd, POLLIN));
     if (n < 0)
         return err_set(err, ERR_DATA, "cannot read %s: %s", l->name, strerror(errno));
     l->data.len += (size_t)n;

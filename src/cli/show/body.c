@@ -3,8 +3,11 @@
  */
 #include "cli/show/body.h"
 
+#include "base/again.h"
+
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <string.h>
 #include <sys/ioctl.h>
 #include <sys/stat.h>
@@ -17,7 +20,7 @@ static int read_whole(int fd, const char *name, struct buf *ret, struct err *err
     for (;;) {
         buf_reserve(ret, 64 << 10);
         ssize_t n = read(fd, ret->data + ret->len, 64 << 10);
-        if (n < 0 && errno == EINTR)
+        if (n < 0 && again_wait(fd, POLLIN))
             continue;
         if (n < 0)
             return err_set(err, ERR_DATA, "cannot read %s: %s", name, strerror(errno));

@@ -7,18 +7,21 @@
  */
 #include "cli/show/out.h"
 
+#include "base/again.h"
 #include "base/mem.h"
 #include "base/text.h"
 #include "cli/show/pager.h"
 
 #include <ctype.h>
 #include <errno.h>
+#include <poll.h>
 #include <signal.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/param.h>
+#include <unistd.h>
 
 const char *const out_format_names[] = {"table", "json", "ndjson",     "tsv",
                                         "id",    "csv",  "prometheus", NULL};
@@ -436,12 +439,35 @@ void out_record(const struct out_style *style, const struct column *table, size_
 
 /* ---- stdout ---- */
 
+#define AHEAD (64 << 10)
+
 static int write_errno; /* of the first write that failed */
 static struct buf *captured;
+/* Not those of stdio, which forgets some if the descriptor does not block. */
+static char ahead[AHEAD];
+static size_t ahead_len;
 
 void out_capture(struct buf *to)
 {
     captured = to;
+}
+
+static void write_all(const char *p, size_t len)
+{
+    while (len > 0 && write_errno == 0) {
+        ssize_t n = write(STDOUT_FILENO, p, len);
+
+        if (n < 0 && !again_wait(STDOUT_FILENO, POLLOUT))
+            write_errno = errno;
+        p += MAX(n, 0);
+        len -= (size_t)MAX(n, 0);
+    }
+}
+
+void out_sync(void)
+{
+    write_all(ahead, ahead_len);
+    ahead_len = 0;
 }
 
 void out_write(const struct buf *b)
@@ -450,10 +476,17 @@ void out_write(const struct buf *b)
         buf_add(captured, b->data ? b->data : "", b->len);
         return;
     }
-    if (b->len > 0)
-        pager_begin();
-    if (b->len > 0 && fwrite(b->data, 1, b->len, stdout) != b->len && write_errno == 0)
-        write_errno = errno;
+    if (b->len == 0)
+        return;
+    pager_begin();
+    if (b->len > AHEAD - ahead_len)
+        out_sync();
+    if (b->len > AHEAD) {
+        write_all(b->data, b->len);
+        return;
+    }
+    memcpy(ahead + ahead_len, b->data, b->len);
+    ahead_len += b->len;
 }
 
 void out_take(struct buf *b)
@@ -476,12 +509,6 @@ void out_printf(const char *fmt, ...)
 bool out_failed(void)
 {
     return write_errno != 0;
-}
-
-void out_sync(void)
-{
-    if (fflush(stdout) != 0 && write_errno == 0)
-        write_errno = errno;
 }
 
 int out_flush(struct err *err)

@@ -119,7 +119,6 @@ void pager_end(void)
 {
     if (!pager.pid)
         return;
-    fflush(stdout);
     for (int i = 0; i < 2; i++) {
         if (pager.saved[i] < 0)
             continue;

@@ -4,6 +4,7 @@
  */
 #include "cli/show/redraw.h"
 
+#include "base/again.h"
 #include "base/buf.h"
 #include "base/text.h"
 #include "base/when.h"
@@ -36,7 +37,7 @@ static void put(const char *text, size_t len)
 {
     while (len > 0) {
         ssize_t n = write(STDOUT_FILENO, text, len);
-        if (n < 0 && errno != EINTR)
+        if (n < 0 && !again_wait(STDOUT_FILENO, POLLOUT))
             return;
         text += MAX(n, 0);
         len -= (size_t)MAX(n, 0);
