@@ -49,7 +49,7 @@
 /* If rows cannot be deleted, each is tried alone, in a transaction of its own. A sweep then stops
  * after this time, and goes on after a pause that leaves most of the time to claims. */
 #define SWEEP_BAD_MS 20
-#define SWEEP_BAD_PART 5
+#define SWEEP_BAD_PART 3
 /* Then they are passed over for a while: a lock ends soon, but what a foreign key refuses may be
  * refused for ever. So the pause grows, from that of the sweeps or less to this. */
 #define BAD_REST_US INT64_C(60000000)

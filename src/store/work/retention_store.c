@@ -22,6 +22,10 @@ static void leave_tag(struct retention_place *place)
     place->faults = false;
 }
 
+/* Where one row could not be deleted, more may follow. Then `until` comes soon, and what was read
+ * of the rows behind them was in vain. */
+#define FAULTY_STEP 50
+
 void retention_store_forget(struct retention_place *place)
 {
     for (size_t i = 0; i < place->bad_count; i++)
@@ -204,7 +208,8 @@ int retention_store_expire(struct db *db, enum task_status status, int64_t age_m
     size_t i = rc == 0 ? first_tag(&tags, at) : 0;
     at->cut = at->late = false;
     while (rc == 0 && !at->cut && !at->late && i < tags.count && seen < limit) {
-        rc = expire_step(db, status, tags.items[i], age_ms, MIN(limit - seen, ROWS_STEP), at, &seen,
+        rc = expire_step(db, status, tags.items[i], age_ms,
+                         MIN(limit - seen, at->faults ? FAULTY_STEP : ROWS_STEP), at, &seen,
                          &deleted, &ended, faults, err);
         if (rc == 0 && ended) {
             leave_tag(at);
