@@ -46,7 +46,7 @@ expect()
 }
 
 @test 'check is critical if no dqd is alive, and fine if one is and nothing is late' {
-    expect 2 'CRITICAL: no dqd is alive (last: none)* | late=0.000s;;;0 failed=0;;;0 pending=0;;;0 dqds=0;;;0'
+    expect 2 'CRITICAL: no dqd is alive | late=0.000s;;;0 failed=0;;;0 pending=0;;;0 dqds=0;;;0'
     serve
     expect 0 'OK: * late at most, 0 pending, 1 dqd alive |*' --max-pending 5
     expect 0 'OK: * | late=0.000s;;60.000;0 failed=0;;10;0 pending=0;;5;0 dqds=1;;;0' \

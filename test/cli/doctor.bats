@@ -299,13 +299,14 @@ dqd_row()
 }
 
 @test 'no live dqd is BAD, one of another version a warning' {
-    found dqd BAD 'none is alive, and none was in the last day: start dqd'
+    found dqd BAD 'none is alive, and none is known from the last day: start dqd'
     [ "$rc" -eq 2 ]
     dqd_start --resident
     wait_until found dqd ok ''
     dqd_stop
-    sql 'DELETE FROM dq_poller'
     dqd_row a web1 17 240 20000 1
+    found dqd BAD "none is alive; the last ended on $(hostname), "
+    sql 'DELETE FROM dq_event'
     found dqd BAD 'none is alive; the last was web1/17, silent for 4m'
     dqd_row b web2 18 0 3600000 0.0.1
     found dqd warn '1 of 1 are of another version (0.0.1; this is '

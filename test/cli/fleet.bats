@@ -29,6 +29,28 @@ dead_dqd() # dead_dqd SECONDS: a dqd that was seen last so long ago
     for verb in list tags stats "add t"; do [[ $(said $verb) != *'no dqd'* ]]; done
 }
 
+# A resident dqd deletes its row at its end, and a pass leaves one.
+@test 'the last dqd is the one that ended last, or was seen last' {
+    write_handlers <<<'handlers: {hello: {run: "true"}}'
+    id=$(dq -q add hello --in 1h)
+    dead_dqd 400
+    sql "UPDATE dq_poller SET host = 'web1'"
+    last()
+    {
+        [[ $(said list) =~ ^'no dqd is alive (last: '([^,]*)', '[0-9.a-z]+' ago)'$ && ${BASH_REMATCH[1]} == "$1" ]]
+    }
+    last web1
+    dqd_start --resident
+    started() { [ "$(sql "SELECT COUNT(*) FROM dq_event WHERE verb = 'dqd-start'")" -eq 1 ]; }
+    wait_until started
+    dqd_stop
+    last "$(hostname)"
+    [[ $(dq check) == "CRITICAL: no dqd is alive (last: $(hostname), "* ]]
+    [[ $(dq why "$id") == *"last: $(hostname), "* ]]
+    sql "UPDATE dq_poller SET last_seen = UTC_TIMESTAMP(3), stale_after = 0, host = 'web2'"
+    wait_until last web2
+}
+
 @test 'a table is printed before the note' {
     dq -q add t
     for verb in list tags stats; do

@@ -164,8 +164,11 @@ int doctor_queue_dqds(struct doctor *d, struct doctor_finding *f, struct err *er
         odd = p->alive && !same ? p->version : odd;
     }
     const struct poller_info *last = fleet_last(&fleet);
-    if (!last)
-        doctor_find(f, DOCTOR_BAD, "none is alive, and none was in the last day: start dqd");
+    if (fleet.ended)
+        doctor_find(f, DOCTOR_BAD, "none is alive; the last ended on %s, %s ago: start dqd",
+                    fleet.ended, when_format_rough(ago, fleet.ended_ms));
+    else if (!last)
+        doctor_find(f, DOCTOR_BAD, "none is alive, and none is known from the last day: start dqd");
     else if (!fleet.alive)
         doctor_find(f, DOCTOR_BAD,
                     "none is alive; the last was %s/%" PRIu32 ", silent for %s: journalctl -u dqd",

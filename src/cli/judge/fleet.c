@@ -11,6 +11,7 @@
 #include "base/when.h"
 #include "conf/handlers.h"
 #include "store/ask/why_store.h"
+#include "store/fleet/event_store.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
@@ -60,6 +61,17 @@ static void make_tables(struct fleet *f, size_t most)
     }
 }
 
+/* A dqd without a row is forgotten after a day, as one with a row. An account that may not read
+ * events does not see that it ended. */
+static void load_ended(struct db *db, struct fleet *f)
+{
+    const struct poller_info *last = fleet_last(f);
+    struct err err;
+
+    (void)!event_store_last_end(db, last ? MIN(last->silent_ms, WHEN_DAY) : WHEN_DAY, &f->ended,
+                                &f->ended_ms, &err);
+}
+
 int fleet_load_dqds(struct db *db, struct fleet *ret, struct err *err)
 {
     *ret = (struct fleet){.dqds = NULL};
@@ -73,6 +85,8 @@ int fleet_load_dqds(struct db *db, struct fleet *ret, struct err *err)
         ret->slots += p->alive ? (uint64_t)MAX(p->slots, p->running) : 0; /* it may end */
         ret->running += p->alive ? (uint64_t)MAX(p->running, 0) : 0;
     }
+    if (rc == 0 && !ret->alive)
+        load_ended(db, ret);
     return rc;
 }
 
@@ -109,6 +123,7 @@ void fleet_done(struct fleet *f)
     limit_store_free(f->limits, f->limit_count);
     poller_store_tasks_free(f->under, f->under_count);
     poller_store_free(f->dqds, f->count);
+    free(f->ended);
     *f = (struct fleet){.dqds = NULL};
 }
 
@@ -418,11 +433,10 @@ void fleet_put_last(struct buf *b, const struct fleet *f)
     const struct poller_info *last = fleet_last(f);
     char text[WHEN_TEXT_SIZE];
 
-    if (last)
-        buf_printf(b, "%s, %s ago", last->host,
-                   when_format_rough(text, last->silent_ms / WHEN_SECOND * WHEN_SECOND));
-    else
-        buf_str(b, "none");
+    if (last || f->ended)
+        buf_printf(b, "%s, %s ago", f->ended ? f->ended : last->host,
+                   when_format_rough(text, (f->ended ? f->ended_ms : last->silent_ms) /
+                                               WHEN_SECOND * WHEN_SECOND));
 }
 
 void fleet_say_dqds(const struct cmd_context *c, const struct fleet *f)
@@ -431,7 +445,10 @@ void fleet_say_dqds(const struct cmd_context *c, const struct fleet *f)
     if (f->alive)
         return;
     fleet_put_last(&last, f);
-    cmd_note(c, f->count ? "no dqd is alive (last: %s)" : "no dqd is alive", last.data);
+    if (last.len)
+        cmd_note(c, "no dqd is alive (last: %s)", last.data);
+    else
+        cmd_note(c, "no dqd is alive");
 }
 
 bool fleet_say_tag(const struct cmd_context *c, const struct fleet *f, const char *tag)

@@ -20,6 +20,10 @@ struct fleet {
     size_t quiet;   /* of the live ones: dq quiet */
     size_t silent;  /* were resident, and neither end nor are heard */
     uint64_t slots, running; /* of the live ones; running: handlers */
+    /* if none is alive: where and how long ago a resident one ended, later than any other was
+     * heard; NULL: none did, or it is not known */
+    char *ended;
+    int64_t ended_ms;
     struct handler_rest *rests;
     size_t rest_count;
     struct limit_row *limits; /* those that say something, or did */
@@ -72,7 +76,8 @@ extern const char *const fleet_reasons[];
  * there is a connection, and stays empty if that fails. */
 int fleet_set_wait(struct db *db, struct fleet *f, bool timed, struct task_new *t, struct err *err)
     __attribute__((warn_unused_result));
-/* The dqd that was heard last; NULL: there is none. */
+/* The dqd that was heard last and did not delete its row, as resident ones do at their end; NULL:
+ * there is none. */
 const struct poller_info *fleet_last(const struct fleet *f);
 
 /* global_max_running of a tag, as the live dqds that serve it have it: the greatest one; 0: one has
@@ -105,7 +110,7 @@ void fleet_put_waits(struct buf *b, const struct fleet *f, const struct tag_info
 /* The known tag that is most like a misspelt one, heap memory; NULL: none is near. */
 char *fleet_nearest(const struct fleet *f, const char *tag);
 
-/* "none" or "vm, 40s ago": the dqd that was seen last. */
+/* "vm, 40s ago": the dqd that ended last, or was seen last; nothing if none is known. */
 void fleet_put_last(struct buf *b, const struct fleet *f);
 
 /* Notes, best effort: an account that may not read these tables gets none. Without -q only. */

@@ -213,7 +213,7 @@ int top_load(struct cmd_context *c, const char *tag_glob, struct top_data *ret, 
     d.running = fleet.running;
     d.slots = fleet.slots;
     put_kept(&d, &fleet);
-    if (rc == 0 && fleet.count) {
+    if (rc == 0 && (fleet.count || fleet.ended)) {
         fleet_put_last(&last, &fleet);
         l.last_dqd = last.data;
     }

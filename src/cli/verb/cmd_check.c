@@ -200,7 +200,10 @@ static void check_fleet(struct finding *f, const struct check_values *v, const s
     if (fleet->alive)
         return;
     fleet_put_last(&last, fleet);
-    add_problem(f, STATUS_CRITICAL, "no dqd is alive (last: %s)", last.data ? last.data : "none");
+    if (last.len)
+        add_problem(f, STATUS_CRITICAL, "no dqd is alive (last: %s)", last.data);
+    else
+        add_problem(f, STATUS_CRITICAL, "no dqd is alive");
 }
 
 /* The running tasks that have run longest. */

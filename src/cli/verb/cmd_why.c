@@ -77,7 +77,7 @@ static void see_facts(struct looked *l, int64_t now_at, struct why_facts *f)
     for (size_t i = 0; i < f->dqd_count; i++)
         f->timeout_ms = MAX(f->timeout_ms, l->dqds[i].timeout_ms);
     f->lease_ahead = f->lease_ms > longest_ms + WHEN_MINUTE;
-    if (l->fleet.count) {
+    if (l->fleet.count || l->fleet.ended) {
         fleet_put_last(&l->last, &l->fleet);
         f->last_dqd = l->last.data;
     }

@@ -146,6 +146,40 @@ int event_store_has(struct db *db, const char *verb, int64_t since_at, struct er
                      SQL_TEXT(verb), SQL_TIME(since_at));
 }
 
+/* clang-format off */
+#define END_COLUMNS(X) \
+    X(END_HOST, "SUBSTRING_INDEX(actor, '@', -1)") \
+    X(END_AGO, "TIMESTAMPDIFF(MICROSECOND, event_time, UTC_TIMESTAMP(3)) DIV 1000")
+/* clang-format on */
+enum { END_COLUMNS(COLUMNS_NAME) END_COUNT };
+
+struct last_end {
+    char *host;
+    int64_t ago_ms;
+};
+
+static void take_end(const struct db_rows *r, void *arg)
+{
+    *(struct last_end *)arg =
+        (struct last_end){sql_dup(r, END_HOST, NULL), MAX(db_i64(r, END_AGO, 0), 0)};
+}
+
+int event_store_last_end(struct db *db, int64_t within_ms, char **ret_host, int64_t *ret_ago_ms,
+                         struct err *err)
+{
+    struct last_end end;
+
+    int rc = sql_first(db, END_COUNT, take_end, &end, err,
+                       "SELECT ? FROM dq_event FORCE INDEX (event_time) WHERE by_procedure = 0"
+                       " AND verb = 'dqd-end' AND event_time >= ? ORDER BY event_time DESC LIMIT 1",
+                       SQL_PART(COLUMNS_SELECT(END_COLUMNS)), SQL_FROM_NOW(-within_ms));
+    if (rc == 1) {
+        *ret_host = end.host;
+        *ret_ago_ms = end.ago_ms;
+    }
+    return rc;
+}
+
 /* Most of the time none is that old, and nothing is written. */
 int event_store_expire(struct db *db, bool by_procedure, int64_t age_ms, size_t limit,
                        size_t *ret_deleted, struct err *err)

@@ -94,6 +94,11 @@ void event_store_free(struct event_row *rows, size_t count);
 int event_store_has(struct db *db, const char *verb, int64_t since_at, struct err *err)
     __attribute__((warn_unused_result));
 
+/* The dqd whose end was recorded last, in the last within_ms: 1, or 0 if there is none. *ret_host
+ * is heap memory. */
+int event_store_last_end(struct db *db, int64_t within_ms, char **ret_host, int64_t *ret_ago_ms,
+                         struct err *err) __attribute__((warn_unused_result));
+
 /* Deletes up to `limit` rows that are older than age_ms. */
 int event_store_expire(struct db *db, bool by_procedure, int64_t age_ms, size_t limit,
                        size_t *ret_deleted, struct err *err) __attribute__((warn_unused_result));
