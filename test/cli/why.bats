@@ -180,13 +180,14 @@ YAML
     fake_dqd t
     id=$(dq -q add t --at 2020-01-01T00:00:00Z)
     for ((i = 0; i < 3000; i++)); do
-        echo "START TRANSACTION; SELECT id FROM dq_task WHERE id = $id FOR UPDATE; DO SLEEP(0.01); ROLLBACK; DO SLEEP(0.02);"
+        echo "START TRANSACTION; SELECT id FROM dq_task WHERE id = $id FOR UPDATE; DO SLEEP(0.01); ROLLBACK;
+              DO SLEEP(0.02);"
     done | timeout 60 mariadb --no-defaults --socket="$(readlink -f "$DQ_SANDBOX/server")/mysql.sock" --user=root \
         --database=dq >"$BATS_TEST_TMPDIR/locks" 3>&- &
     wait_until test -s "$BATS_TEST_TMPDIR/locks"
     for ((i = 0; i < 15; i++)); do
         dq why "$id" -o ndjson >"$BATS_TEST_TMPDIR/why"
-        ! grep locked "$BATS_TEST_TMPDIR/why" || false
+        refute grep locked "$BATS_TEST_TMPDIR/why"
     done
     kill $!
 }
