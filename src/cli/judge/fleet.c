@@ -433,10 +433,12 @@ void fleet_put_last(struct buf *b, const struct fleet *f)
     const struct poller_info *last = fleet_last(f);
     char text[WHEN_TEXT_SIZE];
 
-    if (last || f->ended)
-        buf_printf(b, "%s, %s ago", f->ended ? f->ended : last->host,
-                   when_format_rough(text, (f->ended ? f->ended_ms : last->silent_ms) /
-                                               WHEN_SECOND * WHEN_SECOND));
+    const char *host = f->ended ? f->ended : last ? last->host : NULL;
+    const int64_t ago_ms = f->ended ? f->ended_ms : last ? last->silent_ms : 0;
+
+    if (host)
+        buf_printf(b, "%s, %s ago", host,
+                   when_format_rough(text, ago_ms / WHEN_SECOND * WHEN_SECOND));
 }
 
 void fleet_say_dqds(const struct cmd_context *c, const struct fleet *f)
