@@ -236,7 +236,8 @@ static bool is_turn_of(const struct settle_results *q, const struct settle_item 
            look_tag_is_dear(&r->tag->look) == dear;
 }
 
-/* The tag of such a result, if it takes long to record: the one that waits for the longest time. */
+/* Of the tags with results whose time has come, and that take long to record, the one of which none
+ * was recorded for the longest time. */
 static const struct tag_state *dear_tag(const struct settle_results *q, bool kept, int64_t now_us)
 {
     const struct tag_state *best = NULL;

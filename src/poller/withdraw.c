@@ -1,6 +1,7 @@
 /*
- * withdraw.c - see withdraw.h. Invariant: of a tag that was paused or held, no task that waits here
- * is started half a second later; one whose handler has been started goes on.
+ * withdraw.c - see withdraw.h. Invariant: a task that waits here when its tag is paused, or its
+ * limit held, is given back within half a second (later if tasks of more than TAGS_MOST tags wait);
+ * one whose handler has been started goes on.
  */
 #include "poller/withdraw.h"
 
@@ -42,7 +43,7 @@ int64_t withdraw_next(const struct withdrawals *w)
     return waits ? w->asked_us + WAITS_US : NEVER_US;
 }
 
-/* The names of the tags and limits of jobs that have waited for a while, each of them once. */
+/* The tags of jobs that have waited for a while, each once, and behind each its limit. */
 static size_t names_of(struct withdrawals *w, const char *names[2 * TAGS_MOST])
 {
     uint32_t at = w->from;

@@ -432,7 +432,6 @@ void fleet_put_last(struct buf *b, const struct fleet *f)
 {
     const struct poller_info *last = fleet_last(f);
     char text[WHEN_TEXT_SIZE];
-
     const char *host = f->ended ? f->ended : last ? last->host : NULL;
     const int64_t ago_ms = f->ended ? f->ended_ms : last ? last->silent_ms : 0;
 
