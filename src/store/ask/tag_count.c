@@ -3,9 +3,9 @@
  * up, whatever the server estimates.
  *
  * The server estimates a range from ten pages at its beginning. Those of ranges that have more are
- * wrong by a factor that depends on the server (MySQL doubles them), not on the range: it is
- * measured by counting some. MySQL also cuts each estimate to half of the table, so large ranges
- * are estimated in pieces, which has more pages looked at, too.
+ * wrong by a factor that depends on the server (MySQL and MariaDB 10.5 double them), not on the
+ * range: it is measured by counting some. MySQL also cuts each estimate to half of the table, so
+ * large ranges are estimated in pieces, which has more pages looked at, too.
  */
 #include "store/ask/tag_count.h"
 #include "base/mem.h"
@@ -158,11 +158,18 @@ static uint64_t entries_in(const struct counting *w, int64_t ms)
     return (uint64_t)MIN(speed * (double)MAX(ms, 0), 1e18);
 }
 
-/* Ten pages have fewer entries than the result, and twice the number, to which MySQL doubles it, is
- * more, because pages are half full at least. */
+/* Ten pages have fewer entries than the result, and a doubled estimate is more, because pages are
+ * half full. */
 static bool is_exact(const struct tag_count *p, uint64_t estimated)
 {
     return estimated < PAGES_BYTES / (ENTRY_BYTES + strlen(p->tag));
+}
+
+/* Nor can it be a doubled one whose pages are a little less than half full, or whose first page
+ * belongs to the range before for the most part. */
+static bool is_surely_exact(const struct tag_count *p, uint64_t estimated)
+{
+    return is_exact(p, estimated + estimated / 4);
 }
 
 static void learn(struct counting *w, uint64_t estimated, uint64_t counted)
@@ -440,7 +447,7 @@ static int estimate_others(struct counting *w, size_t from, struct err *err)
     for (size_t i = from; rc == 0 && i < w->count; i++) {
         struct tag_count *p = w->order[i];
 
-        if (i < first && i + SLICED >= first && !in_a_hurry(w) && !is_exact(p, p->tasks)) {
+        if (i < first && i + SLICED >= first && !in_a_hurry(w) && !is_surely_exact(p, p->tasks)) {
             struct sum sum = {0, 0};
             rc = estimate_slices(w, p, &sum, err);
             p->tasks = sum.exact + likely(w, p, sum.estimated);
