@@ -5,7 +5,9 @@ setup_file()
 {
     local library program server
     server=$(PATH=$PATH:/usr/sbin command -v mariadbd)
-    library=$(echo /usr/lib/*/faketime/libfaketimeMT.so.1)
+    # a server of an older system needs that system's library
+    library=$(echo "$(dirname "$server")"/../root/usr/lib/*/faketime/libfaketimeMT.so.1)
+    [ -e "$library" ] || library=$(echo /usr/lib/*/faketime/libfaketimeMT.so.1)
     DIR=$(mktemp -d /var/tmp/dq-clock.XXXXXX) # where the server's account can execute it
     export DIR
     program=$DIR/mariadbd
