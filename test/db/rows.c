@@ -368,7 +368,8 @@ static void rows_that_are_refused_take_a_bounded_time_and_are_then_left_alone(vo
     (void)state;
     run(db,
         "INSERT INTO dq_task (tag, message_body, status, expected_time, finish_time, create_time)"
-        " SELECT IF(seq %% 4 < 2, 't', 'u'), '', 4, '2020-01-01', '2020-01-02', '2020-01-01' FROM %s",
+        " SELECT IF(seq %% 4 < 2, 't', 'u'), '', 4, '2020-01-01', '2020-01-02', '2020-01-01' FROM %s"
+        " ORDER BY seq",
         numbers(OLD));
     run(db,
         "CREATE TABLE app_order (task BIGINT UNSIGNED, FOREIGN KEY (task) REFERENCES dq_task(id))");
