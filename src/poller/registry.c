@@ -68,14 +68,14 @@ static int64_t stale_us(const struct registry *r)
 }
 
 /* Jobs that have not started: others could not count them. */
-static bool has_queued(const struct registry *r)
+static uint32_t queued(const struct registry *r)
 {
     struct tag_state *t;
-    uint32_t queued = 0;
+    uint32_t n = 0;
 
-    for (size_t at = 0; !queued && (t = tags_each(r->tags, &at));)
-        queued = t->look.queued;
-    return queued;
+    for (size_t at = 0; (t = tags_each(r->tags, &at));)
+        n += t->look.queued;
+    return n;
 }
 
 int64_t registry_next(const struct registry *r)
@@ -85,7 +85,7 @@ int64_t registry_next(const struct registry *r)
     const bool counts = ends || (!r->ctx->ending && r->look->turn.elsewhere);
     const int64_t most_us = r->soon ? SOON_US : counts ? ELSEWHERE_US : every_us;
 
-    if (!r->beat_us || (ends && (r->beat_us < r->ending_us || !has_queued(r))))
+    if (!r->beat_us || (ends && (r->beat_us < r->ending_us || !queued(r))))
         return 0;
     return r->beat_us + MIN(most_us, every_us);
 }
@@ -183,7 +183,8 @@ static int say(struct registry *r, struct poller_share *ret, struct err *err)
     BUF_LOCAL struct buf globs = BUF_INIT;
     struct poller_say say = {.mode = r->mode,
                              .slots = ctx->ending || !table->number ? 0 : (int)ctx->slots,
-                             .running = (int)look_running(r->look),
+                             .running =
+                                 (int)(look_running(r->look) + (ctx->quiet ? queued(r) : 0)),
                              .stale_after_ms = stale_us(r) / 1000,
                              .lease_ms = ctx->conf->dqd.lease_ms,
                              .handlers = r->tags->recorded,
@@ -195,7 +196,7 @@ static int say(struct registry *r, struct poller_share *ret, struct err *err)
                              .careful = r->unheard};
     int rc = poller_store_beat(ctx->db, &ctx->owner, &say, ret, err);
 
-    r->said_end = rc == 0 && ctx->ending && !ret->unheard && !has_queued(r);
+    r->said_end = rc == 0 && ctx->ending && !ret->unheard && !queued(r);
     if (ctx->ending)
         return rc;
     const int counted = count_ending(r, rc, rc < 0 ? 0 : ret->ending, err);
@@ -310,6 +311,12 @@ int registry_beat(struct registry *r, struct err *err)
     int64_t sent_us = when_steady_us();
     int rc = say(r, &s, err);
 
+    if (rc == 0 && s.quiet && !ctx->quiet) { /* from now on, jobs that wait count as running */
+        ctx->quiet = true;
+        log_event(LOG_NOTE, "this dqd is quiet: it claims nothing, until dq unquiet", "%s", "");
+        sent_us = when_steady_us();
+        rc = say(r, &s, err);
+    }
     if (rc < 0)
         return rc;
     if (!r->beat_us)
@@ -342,11 +349,8 @@ int registry_beat(struct registry *r, struct err *err)
             LOG_WARN,
             "the database's clock was set ahead, or this is another server; no tasks are taken back until leases are renewed",
             "server=%s", log_quote(db_server(ctx->db)));
-    if (s.quiet != ctx->quiet)
-        log_event(LOG_NOTE,
-                  s.quiet ? "this dqd is quiet: it claims nothing, until dq unquiet"
-                          : "this dqd claims tasks again",
-                  "%s", "");
+    if (!s.quiet && ctx->quiet)
+        log_event(LOG_NOTE, "this dqd claims tasks again", "%s", "");
     ctx->quiet = s.quiet;
     const bool fewer = s.alive < r->alive;
     r->alive = s.alive;

@@ -1,7 +1,7 @@
 /*
- * withdraw.c - see withdraw.h. Invariant: a task that waits here when its tag is paused, or its
- * limit held, is given back within half a second (later if tasks of more than TAGS_MOST tags wait);
- * one whose handler has been started goes on.
+ * withdraw.c - see withdraw.h. Invariant: a task that waits here when its tag is paused, its limit
+ * paused or held, or this dqd quiet, is given back within half a second (later if tasks of more
+ * than TAGS_MOST tags wait); one whose handler has been started goes on.
  */
 #include "poller/withdraw.h"
 
@@ -64,9 +64,11 @@ static size_t names_of(struct withdrawals *w, const char *names[2 * TAGS_MOST])
 static bool is_stopped(const struct flight_job *j, const struct limit_stop *s, size_t count)
 {
     for (size_t i = 0; i < count; i++)
-        if ((s[i].paused && (s[i].glob ? task_tag_glob(s[i].name, j->tag->name)
-                                       : strcmp(s[i].name, j->tag->name) == 0)) ||
-            (s[i].held && strcmp(s[i].name, flight_limit(j)) == 0))
+        if (s[i].paused && (s[i].glob ? task_tag_glob(s[i].name, j->tag->name)
+                                      : strcmp(s[i].name, j->tag->name) == 0))
+            return true;
+        else if ((s[i].held || (s[i].paused && !s[i].glob)) &&
+                 strcmp(s[i].name, flight_limit(j)) == 0)
             return true;
     return false;
 }
@@ -78,11 +80,12 @@ int withdraw_run(struct withdrawals *w, struct err *err)
     struct flight_job *j;
     size_t n, count = 0;
 
+    const bool all = w->ctx->quiet;
     w->asked_us = when_steady_us();
-    n = names_of(w, names);
+    n = all ? 0 : names_of(w, names);
     int rc = n ? limit_store_stops(w->ctx->db, names, n, &stops, &count, err) : 0;
-    for (uint32_t at = 0; count && (j = flight_each(w->flight, &at));)
-        if (j->state != JOB_STARTED && is_stopped(j, stops, count))
+    for (uint32_t at = 0; (all || count) && (j = flight_each(w->flight, &at));)
+        if (j->state != JOB_STARTED && (all || is_stopped(j, stops, count)))
             give_back(w->ctx, w->flight, j);
     limit_store_stops_free(stops, count);
     return rc;

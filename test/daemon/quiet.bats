@@ -24,8 +24,8 @@ ENDH
     host=$(host)
     try dq quiet "$host"
     [ "$rc" -eq 0 ]
-    [[ $err == "$host is quiet from its next heartbeat on; "*" To end it: dq unquiet $host" ]]
-    wait_until logged 'this dqd is quiet'
+    [[ $err == "$host is quiet; 1 handler continues. To end it: dq unquiet $host" ]]
+    logged 'this dqd is quiet'
     next=$(dq -q add t)
     touch "$BATS_TEST_TMPDIR/go"
     wait_until is "id = $first AND status = 1" 1
@@ -71,5 +71,34 @@ ENDH
     dq add t
     wait_until is 'status = 1' 1
     logged 'this dqd claims tasks again'
+    dqd_stop
+}
+
+@test 'a quiet dqd gives back what it has claimed and not started, and counts it as running until then' {
+    mkfifo "$BATS_TEST_TMPDIR/boot"
+    cat >"$BATS_TEST_TMPDIR/kept" <<ENDH
+#!/bin/sh
+touch $BATS_TEST_TMPDIR/boots
+read -r line <$BATS_TEST_TMPDIR/boot
+echo '{"ready":true}' >&\$DQ_REPLY_FD
+while read -r line; do touch $BATS_TEST_TMPDIR/began; done
+ENDH
+    chmod +x "$BATS_TEST_TMPDIR/kept"
+    write_handlers <<ENDH
+handlers:
+  k: {run: [$BATS_TEST_TMPDIR/kept], keep: 1}
+ENDH
+    own_ini 's|^\[dqd\]|&\nheartbeat = 1s|'
+    begin
+    dq add k
+    wait_until test -e "$BATS_TEST_TMPDIR/boots"
+    try dq quiet "$(host)"
+    [ "$rc" -eq 0 ]
+    logged 'this dqd is quiet'
+    none() { [ "$(sql "SELECT SUM(running) FROM dq_poller")" = 0 ]; }
+    wait_until none
+    is 'status = 0 AND attempt = 0' 1
+    echo >"$BATS_TEST_TMPDIR/boot"
+    refute test -e "$BATS_TEST_TMPDIR/began"
     dqd_stop
 }

@@ -23,7 +23,7 @@ waiting() { [ "$(count 'status = 3')" -gt 2 ]; } # the more, the quicker this ma
 # Those that run go on; the others are pending, with no attempt.
 given_back() { is 'status = 3' 2 && is 'status = 0 AND attempt = 0' 98; }
 
-@test 'tasks that wait for a slot when their tag, or a pattern, is paused are given back' {
+@test 'tasks that wait for a slot when their tag, a pattern, or their limit is paused are given back' {
     many_wait
     dq pause t
     wait_until given_back
@@ -31,8 +31,12 @@ given_back() { is 'status = 3' 2 && is 'status = 0 AND attempt = 0' 98; }
     wait_until waiting
     dq pause 't*'
     wait_until given_back
-    rm "$BATS_TEST_TMPDIR/slow"
     dq resume 't*'
+    wait_until waiting
+    dq pause l
+    wait_until given_back
+    rm "$BATS_TEST_TMPDIR/slow"
+    dq resume l
     wait_until is 'status = 1 AND attempt = 1' 600
     dqd_stop
 }

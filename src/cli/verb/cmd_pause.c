@@ -18,6 +18,7 @@
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #define NAMED 5 /* of those that stay paused */
 
@@ -262,49 +263,69 @@ const struct cmd cmd_resume = {
 
 /* ---- quiet, unquiet ---- */
 
-/* "HOST" or "HOST:PID" of a dqd that is alive, or was within a day. *ret_running: its handlers. */
-static int check_dqds(struct cmd_context *c, const char *name, uint64_t *ret_running,
-                      struct err *err)
+struct quieted {
+    const char *name; /* "HOST" or "HOST:PID" */
+    int64_t asked_at; /* dqds that were seen later have heard of it */
+    /* of those that are alive, or were within a day */
+    bool known, unheard; /* there are some; a live one has not heard of it */
+    uint64_t running;    /* their handlers */
+};
+
+static int look_at_dqds(struct cmd_context *c, struct quieted *q, struct err *err)
 {
     struct poller_info *p;
     size_t count;
-    bool known = false;
     int rc = poller_store_list(c->db, &p, &count, err);
     if (rc < 0)
         return rc;
-    *ret_running = 0;
+    q->unheard = false;
+    q->running = 0;
     for (size_t i = 0; i < count; i++) {
         MEM_LOCAL char *one = mem_printf("%s:%" PRIu32, p[i].host, p[i].pid);
-        bool same = strcmp(name, p[i].host) == 0 || strcmp(name, one) == 0;
-        known |= same;
-        *ret_running += same && p[i].alive ? (uint64_t)p[i].running : 0;
+        bool same = strcmp(q->name, p[i].host) == 0 || strcmp(q->name, one) == 0;
+        q->known |= same;
+        q->unheard |= same && p[i].alive && p[i].last_seen_at <= q->asked_at;
+        q->running += same && p[i].alive ? (uint64_t)p[i].running : 0;
     }
     poller_store_free(p, count);
-    return known
-               ? 0
-               : err_set(err, ERR_NOT_FOUND, "no dqd of %s is known; dq pollers lists them", name);
+    return 0;
+}
+
+/* Once more after the last has heard of it, because it then counts anew what it runs. */
+static int wait_for_dqds(struct cmd_context *c, struct quieted *q, struct err *err)
+{
+    int rc = cmd_now(c, &q->asked_at, err);
+    if (rc == 0)
+        rc = look_at_dqds(c, q, err);
+    for (bool again = q->unheard; rc == 0 && again;) {
+        again = q->unheard;
+        nanosleep(&(struct timespec){0, 50000000}, NULL);
+        rc = look_at_dqds(c, q, err);
+    }
+    return rc < 0 ? err_set(err, rc, "%s; %s is quiet nevertheless", err->text, q->name) : 0;
 }
 
 static int run_quiet(struct cmd_context *c, struct err *err)
 {
     const struct pause_values *v = c->values;
-    const char *name = c->operands[0];
-    uint64_t running;
-    MEM_LOCAL char *row = mem_printf(LIMIT_STORE_DQD "%s", name);
+    struct quieted q = {.name = c->operands[0]};
+    MEM_LOCAL char *row = mem_printf(LIMIT_STORE_DQD "%s", q.name);
     if (v->for_ms == 0)
         return err_set(err, ERR_USAGE, "--for must be longer than 0; dq unquiet ends it");
-    int rc = check_dqds(c, name, &running, err);
+    int rc = look_at_dqds(c, &q, err);
     if (rc < 0)
         return rc;
+    if (!q.known)
+        return err_set(err, ERR_NOT_FOUND, "no dqd of %s is known; dq pollers lists them", q.name);
     LOCAL_BY(act_done) struct act act = act_of(c, NULL, row);
     rc = limit_store_pause(c->db, &act.event, false, v->for_ms >= 0 ? TASK_TIME_NONE : INT64_MAX,
                            v->for_ms, NULL, err);
+    if (rc > 0)
+        rc = wait_for_dqds(c, &q, err);
     if (rc < 0)
         return rc;
-    cmd_note(c,
-             "%s is quiet from its next heartbeat on; %" PRIu64
-             " handler%s continue%s. To end it: dq unquiet %s",
-             name, running, running == 1 ? "" : "s", running == 1 ? "s" : "", name);
+    cmd_note(c, "%s is quiet; %" PRIu64 " handler%s continue%s. To end it: dq unquiet %s", q.name,
+             q.running, q.running == 1 ? "" : "s", q.running == 1 ? "s" : "", q.name);
     return 0;
 }
 
