@@ -393,7 +393,8 @@ BEGIN
     rate = IF(v_has_rate, v_count, rate),
     rate_period = IF(v_has_rate, v_period_ms, rate_period),
     burst = IF(v_has_rate, IF(v_count, IFNULL(v_burst, 1), NULL), burst),
-    next_at = IF(v_has_rate AND v_count IS NULL, NULL, next_at),
+    next_at = IF(v_has_rate, LEAST(next_at, UTC_TIMESTAMP(6) -- rate_most_us(); NULL without a rate
+                 + INTERVAL (2000000 + IFNULL(v_burst, 1) * ((v_period_ms * 1000 + v_count - 1) DIV v_count)) MICROSECOND), next_at),
     reason = IF(JSON_CONTAINS_PATH(p_options, 'one', '$.reason'), v_reason, reason), actor = LEFT(USER(), 255), update_time = UTC_TIMESTAMP(3);
   INSERT INTO dq_event (token, by_procedure, event_time, actor, verb, arguments, tag, tasks)
   VALUES (UNHEX(LEFT(SHA2(UUID(), 256), 32)), 1, UTC_TIMESTAMP(3), LEFT(USER(), 255), 'limit',

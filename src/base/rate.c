@@ -22,6 +22,11 @@ int64_t rate_slot_us(const struct rate *r)
     return (r->period_ms * 1000 + r->count - 1) / r->count;
 }
 
+int64_t rate_most_us(const struct rate *r)
+{
+    return RATE_RESERVED_US + r->burst * rate_slot_us(r);
+}
+
 /* How much earlier than evenly a start may be. */
 static int64_t early(const struct rate *r)
 {

@@ -24,6 +24,7 @@ struct rate {
 /* Starts are reserved at most so far ahead. A next_us that only a reservation further ahead could
  * have left was written before the clock was set back. */
 #define RATE_HORIZON_US INT64_C(10000000)
+#define RATE_RESERVED_US INT64_C(2000000) /* a dqd reserves no further ahead */
 
 /* "100/m", "5/s", "1000/h", "1/10s", "20/d"; burst is 1 then. ERR_DATA, with a text that shows the
  * place. */
@@ -38,6 +39,9 @@ int rate_check(const struct rate *r, struct err *err) __attribute__((warn_unused
 void rate_put(struct buf *b, const struct rate *r); /* the same text, without the burst */
 
 int64_t rate_slot_us(const struct rate *r); /* the distance of even starts, rounded up */
+/* How far ahead the next_us that another rate has left may be, when r is set: the next start then
+ * comes a slot after the last one that can have been reserved. */
+int64_t rate_most_us(const struct rate *r);
 /* The instant of the next start, now_us at the earliest. INT64_MIN as next_us: none was yet. */
 int64_t rate_first(const struct rate *r, int64_t next_us, int64_t now_us);
 /* How many starts there may be until horizon_us, those that may be now included. */

@@ -4,6 +4,8 @@
  */
 #include "poller/look_pace.h"
 
+#include "base/rate.h"
+
 #include <sys/param.h>
 
 /* A look at all tags is dear if it takes this much longer than asking each tag that has a handler:
@@ -42,7 +44,7 @@
 /* Starts under a rate are reserved so far ahead: twenty claims a second at most. No further,
  * because a dqd that dies wastes them. */
 #define HORIZON_MS 100
-#define HORIZON_MOST_MS 2000
+#define HORIZON_MOST_MS (RATE_RESERVED_US / 1000)
 
 /* Of a look at all tags. Twice in a row: once is chance. */
 static int64_t cost_us(const struct look_pace *p)

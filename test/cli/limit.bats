@@ -92,11 +92,21 @@ refused_sql()
 
 @test 'a limit that is set anew heeds the starts that were reserved, and keeps its reason' {
     dq -q limit t --rate 1/h --reason contract
-    sql "UPDATE dq_limit SET next_at = '2031-01-02'"
+    sql "UPDATE dq_limit SET next_at = UTC_TIMESTAMP(6) + INTERVAL 25 MINUTE"
+    at=$(sql 'SELECT next_at FROM dq_limit')
     dq -q limit t --clear --rate 2/h --reason 'new contract'
-    dq -q limit t --rate 3/h
-    sql "CALL dq_limit_set('t', '{\"rate\": \"4/h\"}')"
-    [ "$(sql 'SELECT rate, next_at, reason FROM dq_limit')" = $'4\t2031-01-02 00:00:00.000000\tnew contract' ]
+    sql "CALL dq_limit_set('t', '{\"rate\": \"4/h\", \"burst\": 2}')"
+    [ "$(sql 'SELECT rate, next_at, reason FROM dq_limit')" = $'4\t'"$at"$'\tnew contract' ]
+    # as soon as the new rate and what is reserved at most allow
+    most='ROUND((6 * 3600 / %s + 2 - TIMESTAMPDIFF(MICROSECOND, UTC_TIMESTAMP(6), next_at) / 1000000) / 20)'
+    dq -q limit t --rate 18/h --burst 6
+    [ "$(sql "SELECT ${most/\%s/18} FROM dq_limit")" -eq 0 ]
+    sql "CALL dq_limit_set('t', '{\"rate\": \"36/h\", \"burst\": 6}')"
+    [ "$(sql "SELECT ${most/\%s/36} FROM dq_limit")" -eq 0 ]
+    sql "CALL dq_limit_set('t', '{\"rate\": null}')"
+    [ "$(sql 'SELECT next_at FROM dq_limit')" = NULL ]
+    dq -q limit t --rate 1/h
+    [ "$(sql 'SELECT next_at FROM dq_limit')" = NULL ]
     dq -q limit t --clear --running 1
     [ "$(sql 'SELECT next_at, reason FROM dq_limit')" = $'NULL\tNULL' ]
 }

@@ -186,6 +186,22 @@ static void a_clock_that_jumps_floods_nothing_and_stops_nothing(void **state)
     assert_int_equal(rate_may(&r, next, now + hour, now + hour), 5);
 }
 
+/* However long the slots of the rate before it: no start but those reserved, and no clock that was
+ * set back. */
+static void a_rate_that_is_raised_forgets_no_start(void **state)
+{
+    const struct rate rates[] = {{14, 3600000, 1}, {100, 60000, 5}, {1000000, 1, 1}};
+    (void)state;
+
+    for (size_t i = 0; i < MEM_COUNT(rates); i++) {
+        const int64_t now = INT64_C(1000000000), next = now + rate_most_us(&rates[i]);
+
+        assert_false(rate_set_back(&rates[i], next, now - 5000000)); /* one that asked before it */
+        assert_int_equal(rate_first(&rates[i], next, now),
+                         now + RATE_RESERVED_US + rate_slot_us(&rates[i]));
+    }
+}
+
 /* They wait for the same connection as all other claims. */
 static void claims_under_rates_that_take_most_of_the_time_reserve_more_starts(void **state)
 {
@@ -222,6 +238,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(a_limit_that_is_always_used_reaches_its_rate),
         cmocka_unit_test(claims_under_rates_that_take_most_of_the_time_reserve_more_starts),
         cmocka_unit_test(a_clock_that_jumps_floods_nothing_and_stops_nothing),
+        cmocka_unit_test(a_rate_that_is_raised_forgets_no_start),
     };
 
     if (argc > 1)

@@ -212,8 +212,11 @@ static void put_set(struct buf *sql, const struct event_act *act, const struct l
     if (set->running >= 0)
         sql_put(sql, ", running = NULLIF(?, 0)", SQL_INT(set->running));
     if (set->rate.count)
-        sql_put(sql, ", rate = ?, rate_period = ?, burst = ?", SQL_INT(set->rate.count),
-                SQL_INT(set->rate.period_ms), SQL_INT(set->rate.burst));
+        sql_put(sql,
+                ", rate = ?, rate_period = ?, burst = ?,"
+                " next_at = LEAST(next_at, UTC_TIMESTAMP(6) + INTERVAL ? MICROSECOND)",
+                SQL_INT(set->rate.count), SQL_INT(set->rate.period_ms), SQL_INT(set->rate.burst),
+                SQL_INT(rate_most_us(&set->rate)));
     if (set->hours)
         sql_put(sql, ", hours = ?", SQL_TEXT(set->hours));
     if (set->reason)
