@@ -1,6 +1,7 @@
 -- The procedures of producers in SQL: doc/producers describes them. `dq init` creates them, or: mysql dq < routines.sql
 -- Statements end with a line //. The text works on MariaDB and MySQL alike, in sessions of any sql_mode, character set and
--- isolation level: a routine keeps the sql_mode with which it was created, and nothing here depends on the rest.
+-- isolation level: a routine keeps the sql_mode with which it was created, and nothing here depends on the rest, but for
+-- those of which doc/producers warns. Patterns have \A and \x{20}, as ^ and a blank depend on default_regex_flags of MariaDB.
 -- A caller that is not strict has long or malformed arguments cut before they get here: hence the parameters are wider than
 -- what is allowed.
 DELIMITER //
@@ -46,11 +47,11 @@ BEGIN
 
   SET p_id = NULL;
   IF p_tag IS NULL OR CHAR_LENGTH(p_tag) NOT BETWEEN 1 AND 128 OR LOCATE('?', p_tag) OR p_tag REGEXP
-      '^-|[\\x{00}-\\x{20}\\x{7f}-\\x{a0}"''`\\\\,*\\x{ad}\\x{34f}\\x{61c}\\x{115f}\\x{1160}\\x{1680}\\x{17b4}\\x{17b5}\\x{180b}-\\x{180f}\\x{2000}-\\x{200f}\\x{2028}-\\x{202f}\\x{205f}-\\x{206f}\\x{3000}\\x{3164}\\x{fe00}-\\x{fe0f}\\x{feff}\\x{ffa0}\\x{fff0}-\\x{fffb}]'
-      OR OCTET_LENGTH(p_tag) > CHAR_LENGTH(p_tag) AND HEX(p_tag) REGEXP '^(..)*(F3A0|F09BB2A[0-3]|F09D85(B[3-9]|BA))' THEN
+      '\\A-|[\\x{00}-\\x{20}\\x{7f}-\\x{a0}"''`\\\\,*\\x{ad}\\x{34f}\\x{61c}\\x{115f}\\x{1160}\\x{1680}\\x{17b4}\\x{17b5}\\x{180b}-\\x{180f}\\x{2000}-\\x{200f}\\x{2028}-\\x{202f}\\x{205f}-\\x{206f}\\x{3000}\\x{3164}\\x{fe00}-\\x{fe0f}\\x{feff}\\x{ffa0}\\x{fff0}-\\x{fffb}]'
+      OR OCTET_LENGTH(p_tag) > CHAR_LENGTH(p_tag) AND HEX(p_tag) REGEXP '\\A(..)*(F3A0|F09BB2A[0-3]|F09D85(B[3-9]|BA))' THEN
     SET v_error = 'dq: tag: 1 to 128 characters, no white space, invisible characters, quotes, backslashes, commas, * or ?, no - at the front';
   ELSEIF CHAR_LENGTH(p_key) NOT BETWEEN 1 AND 255 OR p_key REGEXP
-      '[\\x{00}-\\x{1f}\\x{7f}-\\x{9f}]|^[ \\x{a0}\\x{1680}\\x{2000}-\\x{200a}\\x{2028}\\x{2029}\\x{202f}\\x{205f}\\x{3000}]|[ \\x{a0}\\x{1680}\\x{2000}-\\x{200a}\\x{2028}\\x{2029}\\x{202f}\\x{205f}\\x{3000}]\\z' THEN
+      '[\\x{00}-\\x{1f}\\x{7f}-\\x{9f}]|\\A[\\x{20}\\x{a0}\\x{1680}\\x{2000}-\\x{200a}\\x{2028}\\x{2029}\\x{202f}\\x{205f}\\x{3000}]|[\\x{20}\\x{a0}\\x{1680}\\x{2000}-\\x{200a}\\x{2028}\\x{2029}\\x{202f}\\x{205f}\\x{3000}]\\z' THEN
     SET v_error = 'dq: task_key: NULL, or 1 to 255 characters, no control characters, no white space at either end';
   ELSEIF LOCATE('????', p_key) THEN
     SET v_error = 'dq: task_key: ???? is what a session makes of a character that it does not have: SET NAMES utf8mb4';
@@ -177,7 +178,7 @@ NO SQL
 COMMENT 'dq: used by dq_add_at and dq_add_options'
 BEGIN
   SET p_time = NULL;
-  IF p_utc REGEXP '^[1-9][0-9]{3}-(0[1-9]|1[0-2])-(0[1-9]|[12][0-9]|3[01])[ T]([01][0-9]|2[0-3])(:[0-5][0-9]){2}(\\.[0-9]{1,6})?Z?\\z' THEN
+  IF p_utc REGEXP '\\A[1-9][0-9]{3}-(0[1-9]|1[0-2])-(0[1-9]|[12][0-9]|3[01])[\\x{20}T]([01][0-9]|2[0-3])(:[0-5][0-9]){2}(\\.[0-9]{1,6})?Z?\\z' THEN
     BEGIN
       DECLARE CONTINUE HANDLER FOR SQLEXCEPTION SET p_time = NULL;
       -- rounded up, as dq add does: never before that time
@@ -248,17 +249,17 @@ BEGIN
     SET v_expires_utc = NULLIF(v_expires_utc, 'null');
     SET v_conflict = IFNULL(NULLIF(v_conflict, 'null'), '"keep"');
     SET v_debounce = IFNULL(NULLIF(v_debounce, 'null'), 'false');
-    IF v_delay NOT REGEXP '^[0-9]{1,15}\\z' THEN
+    IF v_delay NOT REGEXP '\\A[0-9]{1,15}\\z' THEN
       SET v_error = 'dq: options: delay_ms: milliseconds from 0 to 316224000000 (3660 days)';
     ELSEIF v_utc IS NOT NULL AND v_delay <> '0' THEN
       SET v_error = 'dq: options: delay_ms and utc cannot be combined';
-    ELSEIF v_max IS NOT NULL AND (v_max NOT REGEXP '^[0-9]{1,10}\\z' OR v_max NOT BETWEEN 1 AND 4294967295) THEN
+    ELSEIF v_max IS NOT NULL AND (v_max NOT REGEXP '\\A[0-9]{1,10}\\z' OR v_max NOT BETWEEN 1 AND 4294967295) THEN
       SET v_error = 'dq: options: max_attempts: a number from 1 to 4294967295';
-    ELSEIF v_attempted IS NOT NULL AND (v_attempted NOT REGEXP '^[0-9]{1,10}\\z' OR v_attempted NOT BETWEEN 1 AND IFNULL(v_max, 65) - 1) THEN
+    ELSEIF v_attempted IS NOT NULL AND (v_attempted NOT REGEXP '\\A[0-9]{1,10}\\z' OR v_attempted NOT BETWEEN 1 AND IFNULL(v_max, 65) - 1) THEN
       SET v_error = 'dq: options: attempted: a number from 1 to max_attempts - 1; without max_attempts, to 64';
     ELSEIF v_attempted IS NOT NULL AND v_delay IS NULL AND v_utc IS NULL THEN
       SET v_error = 'dq: options: attempted: give delay_ms or utc, too: the next wait of the retry list';
-    ELSEIF v_expires IS NOT NULL AND (v_expires NOT REGEXP '^[0-9]{1,12}\\z' OR v_expires NOT BETWEEN 1 AND 316224000000) THEN
+    ELSEIF v_expires IS NOT NULL AND (v_expires NOT REGEXP '\\A[0-9]{1,12}\\z' OR v_expires NOT BETWEEN 1 AND 316224000000) THEN
       SET v_error = 'dq: options: expires_ms: milliseconds from 1 to 316224000000 (3660 days)';
     ELSEIF v_expires IS NOT NULL AND v_expires_utc IS NOT NULL THEN
       SET v_error = 'dq: options: expires_ms and expires_utc cannot be combined';
@@ -350,7 +351,7 @@ BEGIN
 
   SELECT COUNT(*) INTO v_old FROM dq_poller
   WHERE knows < 2 AND (next_pass > UTC_TIMESTAMP(3) OR last_seen > UTC_TIMESTAMP(3) - INTERVAL (stale_after * 1000) MICROSECOND) LIMIT 1;
-  IF p_name IS NULL OR CHAR_LENGTH(p_name) NOT BETWEEN 1 AND 128 OR p_name REGEXP '^-|[[:space:][:cntrl:]*,"]' OR LOCATE('?', p_name) THEN
+  IF p_name IS NULL OR CHAR_LENGTH(p_name) NOT BETWEEN 1 AND 128 OR p_name REGEXP '\\A-|[[:space:][:cntrl:]*,"]' OR LOCATE('?', p_name) THEN
     SET v_error = 'dq: name: that of a tag, or one that handlers name in limit:';
   ELSEIF p_options IS NULL OR NOT JSON_VALID(p_options) OR JSON_TYPE(IF(JSON_VALID(p_options), p_options, '0')) <> 'OBJECT'
       OR JSON_LENGTH(IF(JSON_VALID(p_options), JSON_REMOVE(p_options, '$.running', '$.rate', '$.burst', '$.reason'), '{"x":0}')) > 0 THEN
@@ -361,18 +362,18 @@ BEGIN
     SET v_burst = LEFT(JSON_EXTRACT(p_options, '$.burst'), 64);
     SET v_reason = LEFT(JSON_UNQUOTE(NULLIF(LEFT(JSON_EXTRACT(p_options, '$.reason'), 2048), 'null')), 512);
     SET v_running = NULLIF(v_running, 'null'), v_rate = NULLIF(v_rate, 'null'), v_burst = NULLIF(v_burst, 'null');
-    IF v_rate REGEXP '^"[1-9][0-9]{0,6}/([1-9][0-9]{0,9})?(ms|s|m|h|d)"\\z' THEN
+    IF v_rate REGEXP '\\A"[1-9][0-9]{0,6}/([1-9][0-9]{0,9})?(ms|s|m|h|d)"\\z' THEN
       SET v_rate = TRIM(BOTH '"' FROM v_rate);
       SET v_count = SUBSTRING_INDEX(v_rate, '/', 1), v_period = SUBSTRING_INDEX(v_rate, '/', -1);
       SET v_unit = IF(RIGHT(v_period, 2) = 'ms', 'ms', RIGHT(v_period, 1));
       SET v_period = IF(v_period = v_unit, '1', LEFT(v_period, CHAR_LENGTH(v_period) - CHAR_LENGTH(v_unit)));
       SET v_period_ms = v_period * CASE v_unit WHEN 'ms' THEN 1 WHEN 's' THEN 1000 WHEN 'm' THEN 60000 WHEN 'h' THEN 3600000 ELSE 86400000 END;
     END IF;
-    IF v_running IS NOT NULL AND (v_running NOT REGEXP '^[0-9]{1,10}\\z' OR v_running NOT BETWEEN 1 AND 4294967295) THEN
+    IF v_running IS NOT NULL AND (v_running NOT REGEXP '\\A[0-9]{1,10}\\z' OR v_running NOT BETWEEN 1 AND 4294967295) THEN
       SET v_error = 'dq: options: running: a number from 1 to 4294967295, or null for what the handlers say';
     ELSEIF v_rate IS NOT NULL AND (v_count IS NULL OR v_count > 1000000 OR v_period_ms > 2678400000) THEN
       SET v_error = 'dq: options: rate: a text like "100/m", "5/s" or "1/10s": at most 1000000 in at most 31d; or null';
-    ELSEIF v_burst IS NOT NULL AND (v_rate IS NULL OR v_burst NOT REGEXP '^[0-9]{1,7}\\z' OR v_burst NOT BETWEEN 1 AND 1000000
+    ELSEIF v_burst IS NOT NULL AND (v_rate IS NULL OR v_burst NOT REGEXP '\\A[0-9]{1,7}\\z' OR v_burst NOT BETWEEN 1 AND 1000000
                                     OR v_burst * v_period_ms / v_count > 31622400000) THEN
       SET v_error = 'dq: options: burst: a number from 1 to 1000000, with rate; at that rate, it takes at most a year';
     ELSEIF CHAR_LENGTH(v_reason) > 255 THEN
@@ -421,11 +422,11 @@ BEGIN
   DECLARE v_period bigint;
   DECLARE v_ms varchar(64) CHARACTER SET utf8mb4 COLLATE utf8mb4_bin;
   DECLARE v_odd varchar(400) CHARACTER SET utf8mb4 COLLATE utf8mb4_bin DEFAULT -- as in dq_add_task
-    '^-|[\\x{00}-\\x{20}\\x{7f}-\\x{a0}"''`\\\\,*\\x{ad}\\x{34f}\\x{61c}\\x{115f}\\x{1160}\\x{1680}\\x{17b4}\\x{17b5}\\x{180b}-\\x{180f}\\x{2000}-\\x{200f}\\x{2028}-\\x{202f}\\x{205f}-\\x{206f}\\x{3000}\\x{3164}\\x{fe00}-\\x{fe0f}\\x{feff}\\x{ffa0}\\x{fff0}-\\x{fffb}]';
+    '\\A-|[\\x{00}-\\x{20}\\x{7f}-\\x{a0}"''`\\\\,*\\x{ad}\\x{34f}\\x{61c}\\x{115f}\\x{1160}\\x{1680}\\x{17b4}\\x{17b5}\\x{180b}-\\x{180f}\\x{2000}-\\x{200f}\\x{2028}-\\x{202f}\\x{205f}-\\x{206f}\\x{3000}\\x{3164}\\x{fe00}-\\x{fe0f}\\x{feff}\\x{ffa0}\\x{fff0}-\\x{fffb}]';
 
-  IF IFNULL(CHAR_LENGTH(p_name), 0) NOT BETWEEN 1 AND 128 OR LOCATE('?', p_name) OR LOCATE('@', p_name) OR p_name REGEXP v_odd OR HEX(p_name) REGEXP '^(..)*(F3A0|F09BB2A[0-3]|F09D85(B[3-9]|BA))' THEN
+  IF IFNULL(CHAR_LENGTH(p_name), 0) NOT BETWEEN 1 AND 128 OR LOCATE('?', p_name) OR LOCATE('@', p_name) OR p_name REGEXP v_odd OR HEX(p_name) REGEXP '\\A(..)*(F3A0|F09BB2A[0-3]|F09D85(B[3-9]|BA))' THEN
     SET v_error = 'dq: name: 1 to 128 characters, no white space, invisible characters, quotes, backslashes, commas, @, * or ?, no - at the front';
-  ELSEIF IFNULL(CHAR_LENGTH(p_tag), 0) NOT BETWEEN 1 AND 128 OR LOCATE('?', p_tag) OR p_tag REGEXP v_odd OR HEX(p_tag) REGEXP '^(..)*(F3A0|F09BB2A[0-3]|F09D85(B[3-9]|BA))' THEN
+  ELSEIF IFNULL(CHAR_LENGTH(p_tag), 0) NOT BETWEEN 1 AND 128 OR LOCATE('?', p_tag) OR p_tag REGEXP v_odd OR HEX(p_tag) REGEXP '\\A(..)*(F3A0|F09BB2A[0-3]|F09D85(B[3-9]|BA))' THEN
     SET v_error = 'dq: tag: 1 to 128 characters, no white space, invisible characters, quotes, backslashes, commas, * or ?, no - at the front';
   ELSEIF IFNULL(OCTET_LENGTH(p_body), 65536) > 65535 THEN
     SET v_error = 'dq: body: not NULL, and at most 65535 bytes';
@@ -443,17 +444,17 @@ BEGIN
                          LEFT(IFNULL(JSON_EXTRACT(p_options, '$.expires_ms'), 0), 13), LEFT(IFNULL(JSON_EXTRACT(p_options, '$.alarm_after_ms'), 0), 13));
     IF JSON_CONTAINS_PATH(p_options, 'one', '$.cron') + JSON_CONTAINS_PATH(p_options, 'one', '$.every') + JSON_CONTAINS_PATH(p_options, 'one', '$.gap') <> 1 THEN
       SET v_error = 'dq: options: one of cron, every and gap';
-    ELSEIF v_kind = 0 AND IFNULL(v_word, '') NOT REGEXP '^(@[a-z]+|[-0-9a-zA-Z*,/]+( +[-0-9a-zA-Z*,/]+){4})\\z' THEN
+    ELSEIF v_kind = 0 AND IFNULL(v_word, '') NOT REGEXP '\\A(@[a-z]+|[-0-9a-zA-Z*,/]+(\\x{20}+[-0-9a-zA-Z*,/]+){4})\\z' THEN
       SET v_error = 'dq: options: cron: five fields as in crontab(5), or @daily and the like';
-    ELSEIF v_kind > 0 AND IFNULL(v_word, '') NOT REGEXP '^[1-9][0-9]{0,8}(s|m|h|d|w)\\z' THEN
+    ELSEIF v_kind > 0 AND IFNULL(v_word, '') NOT REGEXP '\\A[1-9][0-9]{0,8}(s|m|h|d|w)\\z' THEN
       SET v_error = 'dq: options: every, gap: a duration such as 30s, 10m, 1h or 1d';
-    ELSEIF v_kind > 0 AND v_zone <> 'UTC' OR v_zone NOT REGEXP '^[A-Za-z0-9_+/-]{1,64}\\z' THEN
+    ELSEIF v_kind > 0 AND v_zone <> 'UTC' OR v_zone NOT REGEXP '\\A[A-Za-z0-9_+/-]{1,64}\\z' THEN
       SET v_error = 'dq: options: zone: of cron, such as Europe/Berlin; default: UTC';
     ELSEIF v_catch_up < 0 THEN
       SET v_error = 'dq: options: catch_up: skip, latest or all';
     ELSEIF v_overlap < 0 THEN
       SET v_error = 'dq: options: overlap: skip, one, allow or replace';
-    ELSEIF v_ms NOT REGEXP '^[0-9]{1,12}( [0-9]{1,12}){3}\\z' THEN
+    ELSEIF v_ms NOT REGEXP '\\A[0-9]{1,12}(\\x{20}[0-9]{1,12}){3}\\z' THEN
       SET v_error = 'dq: options: spread_ms, within_ms, expires_ms, alarm_after_ms: milliseconds';
     ELSE
       SET v_spread = SUBSTRING_INDEX(v_ms, ' ', 1), v_within = SUBSTRING_INDEX(SUBSTRING_INDEX(v_ms, ' ', 2), ' ', -1),
