@@ -302,6 +302,8 @@ dq_as()
     for bad in '"delay": 1' '"delay_ms": 1, "": 2' '"Delay_ms": 1'; do
         refused 'options: the members are' "CALL dq_add_options('t', NULL, '', '{$bad}', @id)"
     done
+    bad='{"u\\u0074c": null}' # MySQL reads the escape
+    [ -z "$flags" ] || refused 'options: the members' "CALL dq_add_options('t', NULL, '', '$bad', @id)"
     for bad in -1 1.5 '"x"' '"1"' true '[]' '{}' 99999999999999999999 316224000001; do
         refused '' "CALL dq_add_options('t', NULL, '', '{\"delay_ms\": $bad}', @id)"
         [[ $err == *'delay_ms: milliseconds from 0'* ]]

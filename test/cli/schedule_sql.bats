@@ -56,6 +56,8 @@ refused() { sql_refuses "$@"; }
     refused 'options: a JSON object' "$(set_ a t '""' 'every')"
     refused 'options: the members' "$(set_ a t '""' '{"every": "1h", "odd": 1}')"
     refused 'options: the members' "$(set_ a t '""' '[1]')"
+    [ -z "$(sql "SHOW VARIABLES LIKE 'default_regex_flags'")" ] || # MySQL reads the escape
+        refused 'options: the members' "$(set_ a t '""' '{"every": "1h", "sprea\\u0064_ms": 1}')"
     refused 'options: one of cron' "$(set_ a t '""' '{}')"
     refused 'options: one of cron' "$(set_ a t '""' '{"every": "1h", "gap": "1h"}')"
     refused 'options: cron: ' "$(set_ a t '""' '{"cron": "1 2 3"}')"
