@@ -139,8 +139,9 @@ static void fill_job(struct flight_job *j, struct task_array *won, size_t from)
                                             .late_us = t->late_us,
                                             .late_from_at = t->late_from_at,
                                             .expires_at = t->expires_at,
-                                            .first_at = t->delay_ms ? t->create_at + t->delay_ms
-                                                                    : t->expected_at};
+                                            .first_at = t->expected_at};
+        if (t->delay_ms) /* any number, if others have written it */
+            j->flight[n].first_at = t->create_at + MIN(t->delay_ms, WHEN_AT_MAX);
         j->body_bytes += body_bytes(t);
         j->tasks[n++] = *t;
         task_init(t);

@@ -158,7 +158,7 @@ int link_send_tasks(struct link *l, uint32_t number, const struct handlers *h, u
         j.attempt = tasks->attempt;
         j.max_attempts = tasks->max_attempts;
         j.expected_at = tasks->expected_at;
-        j.slots = (uint32_t)(tasks->missed_slots + 1);
+        j.slots = (uint32_t)tasks->missed_slots + 1;
         j.token = tasks->version;
     }
     if (j.input_size > l->input_most) {

@@ -125,11 +125,14 @@ static void a_body_above_the_bound_has_a_job_of_its_own(void **state)
         won.items[i].id = i + 1;
         won.items[i].company = 2;
         won.items[i].body_size = FLIGHT_BODIES_MOST + 1;
+        won.items[i].create_at = WHEN_HOUR;
+        won.items[i].delay_ms = INT64_MAX; /* as others may have written it */
     }
     handover_take(&h, table, &tag, &won, when_steady_us());
     assert_int_equal(flight_count(&flight), 2);
     assert_int_equal(flight_first(&flight, JOB_LONG)->count, 1);
     assert_int_equal(flight_first(&flight, JOB_LONG)->tasks[0].id, 1);
+    assert_int_equal(flight_first(&flight, JOB_LONG)->flight[0].first_at, WHEN_HOUR + WHEN_AT_MAX);
 }
 
 static void a_job_that_ended_counts_with_the_time_it_took(void **state)
