@@ -177,3 +177,26 @@ assert rows[2]["retry"] is None, rows[2]' "$last"
     sql 'SELECT tag, status, COUNT(*) FROM dq_task GROUP BY tag, status ORDER BY tag, status' >states
     [ "$(tr '\t\n' ' ,' <states)" = 'cancelled 4 1,mail 2 1,old 2 1,pay 0 3,pay 2 2,pay 3 1,' ]
 }
+
+@test 'a command that would take other errors, too, only shows the tasks, and says so' {
+    for error in 'order 1' 'order 2' 'order 3: no receipt' '4711' "quoted '1' x" "quoted 'a' x"; do
+        failed pay 2 "${error//\'/\'\'}" 5 >/dev/null
+    done
+    long=$(printf 'deep %0300d')
+    long=${long//0/x}
+    failed long 2 "at 7: ${long} end" 5 >/dev/null
+    failed long 2 'at 7 end' 5 >/dev/null
+    failed other 2 'order 1' 5 >/dev/null
+    dq errors -o json | python3 -c '
+import json, sys
+for row in json.load(sys.stdin):
+    print(row["failed"], row["retry"], sep="\t")' >rows
+    [ "$(wc -l <rows)" -eq 7 ]
+    [ "$(grep -c -e '--dry-run  # it may take other errors' rows)" -eq 3 ]
+    while IFS=$'\t' read -r failed command; do
+        [[ $command == *' --dry-run  # '* ]] || [[ $(eval "$command --dry-run -q") == "$failed task"* ]]
+    done <rows
+    is 'status = 2' 9
+    eval "$(grep -F "'order *' " rows | grep -F 'tag pay' | cut -f 2)" | grep -q '^3 tasks would be retried'
+    dq errors | grep -F "'order *' --finished-since 24h --dry-run  # it may"
+}

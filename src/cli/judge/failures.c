@@ -12,6 +12,9 @@
 #include <string.h>
 #include <sys/param.h>
 
+/* Of more groups, each compared with each, the comparison would take seconds. */
+#define COMPARED_MAX 5000
+
 /* key: the tag, a NUL, and the pattern. */
 static struct failures_group *group_of(struct failures *f, struct buf *key)
 {
@@ -61,6 +64,27 @@ void failures_sort(struct failures *f)
 {
     if (f->count > 0)
         qsort(f->items, f->count, sizeof *f->items, compare_groups);
+}
+
+/* A pattern that was cut stands for texts with any end. */
+static bool may_match(const char *glob, const char *pattern)
+{
+    size_t fixed = strcspn(glob, "*?");
+    return glob[fixed] && (task_tag_glob(glob, pattern) ||
+                           (strlen(pattern) >= PATTERN_MAX && strncmp(glob, pattern, fixed) == 0));
+}
+
+bool failures_alone(const struct failures *f, const struct failures_group *g, const char *tag_glob)
+{
+    if (f->count > COMPARED_MAX || !g->pattern[strspn(g->pattern, "*? ")])
+        return false;
+    for (size_t i = 0; i < f->count; i++) {
+        const struct failures_group *other = &f->items[i];
+        if (other != g && may_match(g->pattern, other->pattern) &&
+            task_tag_glob(tag_glob, other->tag))
+            return false;
+    }
+    return true;
 }
 
 void failures_done(struct failures *f)

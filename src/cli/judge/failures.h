@@ -36,6 +36,9 @@ struct failures {
  * struct failures; failure_list calls it. */
 void failures_add(const struct failure *x, void *failures);
 void failures_sort(struct failures *f); /* the most frequent first; none is added afterwards */
+/* Whether the pattern of a group has text of its own and matches no error of another group whose
+ * tag matches. False also if there are too many groups to tell. g: one of the items. */
+bool failures_alone(const struct failures *f, const struct failures_group *g, const char *tag_glob);
 void failures_done(struct failures *f);
 
 #endif

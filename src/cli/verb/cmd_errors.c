@@ -67,7 +67,8 @@ OUT_GETTER(last)
     ret->brief = true;
 }
 
-/* For the tasks that are counted: those that failed in the time that was asked for. */
+/* For the tasks that are counted: those that failed in the time that was asked for. If it may take
+ * more, it changes nothing. */
 static void put_retry(struct buf *b, const struct failures_group *g, const struct found *f)
 {
     const char *since = f->values->since.text, *until = f->values->until.text;
@@ -83,6 +84,8 @@ static void put_retry(struct buf *b, const struct failures_group *g, const struc
         buf_str(b, " --finished-before ");
         text_shell_word(b, until);
     }
+    if (!failures_alone(&f->failures, g, glob))
+        buf_str(b, " --dry-run  # it may take other errors, too: see which, then name the ids");
 }
 
 static void get_retry(const void *row, const void *arg, struct cell *ret)
