@@ -202,6 +202,12 @@ def what_is_no_http_is_retried():
         judged(answer[:40], SCRIPTS, [Wild({b"x": last(answer)}).url], RETRY, {"TIMEOUT": "20"})
 
 
+def header_without_an_end_is_no_answer():
+    for part in (b"HTTP/1.1 200", b"HTTP/1.1 200 OK\r\n", b"HTTP/1.1 200 OK\r\nContent-Le",
+                 b"HTTP/1.1 404 no\r\nX: y\r\n", b"HTTP/1.1 103 wait\r\n\r\nHTTP/1.1 200 OK\r\nX: y"):
+        judged(part, SCRIPTS, [Wild({b"x": last(part)}).url], RETRY, {"TIMEOUT": "20"})
+
+
 def closed_connection_is_not_used():
     """One that the service closes after an answer without saying so. If it is used, every second request is lost."""
     verdicts = run_batch("http-post-batch", [Wild({b"x": last(OK)}).url], [b"x"] * 20, {})[1]
@@ -360,6 +366,7 @@ def cases(directory, queue):
     yield "each status is done, retried or final", lambda: statuses_are_mapped(service)
     yield "dq errors tells the statuses apart", lambda: errors_name_the_status(queue)
     yield "an answer that is no HTTP is retried", what_is_no_http_is_retried
+    yield "an answer that ends in its header is retried", header_without_an_end_is_no_answer
     yield "batch: a connection that was closed is not used", closed_connection_is_not_used
     yield "interim answers are no answers", interim_answers_are_no_answers
     yield "batch: a request costs its task only, whatever its answer", request_costs_its_task_only
