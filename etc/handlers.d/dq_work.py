@@ -18,7 +18,7 @@ class Command(BaseCommand):
     def handle(self, *args, **options):
         reply = os.fdopen(int(os.environ["DQ_REPLY_FD"]), "w")
         print('{"ready":true}', file=reply, flush=True)
-        for line in sys.stdin:
+        for line in sys.stdin.buffer:  # UTF-8, whatever the locale
             task = json.loads(line)
             answer = {"id": task["id"], "result": "done"}
             close_old_connections()

@@ -12,7 +12,7 @@ const say = (answer) => fs.writeSync(Number(process.env.DQ_REPLY_FD), JSON.strin
             await work(task.tag, 'body' in task ? Buffer.from(task.body) : Buffer.from(task.body_base64, 'base64'));
             fs.writeSync(Number(process.env.DQ_REPLY_FD), `{"id":${id},"result":"done"}\n`);
         } catch (e) {
-            fs.writeSync(Number(process.env.DQ_REPLY_FD), `{"id":${id},"result":"retry","error":${JSON.stringify(e.message)}}\n`);
+            fs.writeSync(Number(process.env.DQ_REPLY_FD), `{"id":${id},"result":"retry","error":${JSON.stringify(String(e && e.message || e))}}\n`);
         }
     }
 })();

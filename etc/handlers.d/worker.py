@@ -6,7 +6,7 @@ def work(tag, body):    # a Django project: django.setup() above, call_command(t
 
 reply = os.fdopen(int(os.environ["DQ_REPLY_FD"]), "w")
 print('{"ready":true}', file=reply, flush=True)
-for line in sys.stdin:
+for line in sys.stdin.buffer:    # UTF-8, whatever the locale
     task = json.loads(line)
     answer = {"id": task["id"], "result": "done"}
     try:

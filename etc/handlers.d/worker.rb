@@ -10,6 +10,7 @@ $stdout.sync = true
 reply = IO.for_fd(Integer(ENV['DQ_REPLY_FD']), 'w')
 reply.sync = true
 reply.puts '{"ready":true}'
+$stdin.set_encoding('UTF-8')    # whatever the locale
 $stdin.each_line do |line|
   task = JSON.parse(line)
   answer = { id: task['id'], result: 'done' }

@@ -17,7 +17,8 @@ does_tasks() { # PROGRAM SUFFIX: the sample of a worker in this language
     program=$(command -v "$1") || skip "no $1 here"
     write_handlers <<END
 handlers:
-  t: {keep: 1, run: [$program, $DQ_TOP/etc/handlers.d/worker.$2], env: {PATH: "$PATH"}}
+  t: {keep: 1, run: [$program, $DQ_TOP/etc/handlers.d/worker.$2],
+      env: {PATH: "$PATH", PYTHONIOENCODING: latin-1, RUBYOPT: -EISO-8859-1}}
 END
     for i in 1 2 3; do dq add t "body $i"; done
     printf 'quote" \\ \303\251' | dq add t -
@@ -33,6 +34,18 @@ END
 @test 'the worker in Python does one task after another' { does_tasks python3 py; }
 @test 'the worker in Ruby does one task after another' { does_tasks ruby rb; }
 @test 'the worker in JavaScript does one task after another' { does_tasks node js; }
+
+@test 'the worker in JavaScript says what was thrown, whatever it is' {
+    command -v node >/dev/null || skip 'no node here'
+    sed 's/^async function work.*/function work(tag, body) { throw eval(body.toString()); }/' \
+        "$DQ_TOP/etc/handlers.d/worker.js" >worker.js
+    export DQ_REPLY_FD=3
+    for thrown in "'text'" "new Error('text')" "({message: 'text'})" null; do
+        printf '{"id":7,"tag":"t","body":"%s"}\n' "$thrown"
+    done | timeout 60 node worker.js 3>replies
+    answer='{"id":7,"result":"retry","error":"text"}'
+    diff replies <(printf '%s\n' '{"ready":true}' "$answer" "$answer" "$answer" "${answer/text/null}")
+}
 
 # manual_worker TEXT FILE: the block of dq-handlers(5) with that line, as a file
 manual_worker()
@@ -51,13 +64,13 @@ manual_does() # PROGRAM FILE
     program=$(command -v "$1") || skip "no $1 here"
     manual_worker '"shop.*":' handlers
     sed "s|/usr/bin/php, /srv/shop/worker.php|$program, $BATS_TEST_TMPDIR/$2|; s|/srv/shop/REVISION|$PWD/REVISION|
-         \$a\    env: {PATH: \"$PATH\"}" "$BATS_TEST_TMPDIR/handlers" | write_handlers
-    for body in one bad two; do dq -q add shop.t $body --max-attempts 1; done
+         \$a\    env: {PATH: \"$PATH\", PYTHONIOENCODING: latin-1}" "$BATS_TEST_TMPDIR/handlers" | write_handlers
+    for body in one bad zwölf; do dq -q add shop.t $body --max-attempts 1; done
     printf '\377' | dq -q add shop.t -
     dqd
     is 'status = 1' 3
     is "status = 2 AND message_body = 'bad' AND error_stack LIKE 'bad%'" 1
-    is "output = 'shop.t two\n'" 1
+    is "output = 'shop.t zwölf\n'" 1
     is "output LIKE 'shop.t %' AND HEX(output) LIKE '%FF%'" 1
 }
 
