@@ -435,6 +435,11 @@ END
     run -1 --separate-stderr dq schedule import-crontab odd --dry-run
     [[ $stderr == *'odd:1: refused: it is not UTF-8'*'odd:2: because of this line, '*'ignores the whole file'* ]]
     dq -q schedule delete backup echo
+    # text that YAML does not take: U+FFFE, and U+E0041, which is escaped as two surrogates
+    printf '0 0 * * * echo \357\277\276\n0 1 * * * echo \363\240\201\201\n0 2 * * * date\n' >odd
+    run -1 --separate-stderr dq schedule import-crontab odd --dry-run
+    [[ $stderr == *'odd:1: refused: its handler:'*'odd:2: refused: its handler:'*'odd:3: taken as date'* ]]
+    [ "$(grep '^  ' <<<"$output" | grep -c 'run:')" = 1 ]
     run -1 --separate-stderr dq schedule import-crontab tab --system --dry-run
     [ "$(grep -c '^# dq schedule set ' <<<"$output")" = 2 ]
     [ "$(stored)" = 0 ]

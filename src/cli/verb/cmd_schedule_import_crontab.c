@@ -6,6 +6,7 @@
 #include "cli/many/act.h"
 #include "cli/many/schedule_words.h"
 #include "conf/crontab.h"
+#include "conf/handlers_load.h"
 #include "cli/show/body.h"
 #include "cli/show/inert.h"
 #include "store/ask/schedule_store.h"
@@ -162,6 +163,15 @@ static bool check(const struct import *im, const struct crontab_entry *e, const 
     return !t;
 }
 
+static int check_handler(const char *handler, struct err *why)
+{
+    MEM_LOCAL char *text = mem_printf("handlers:\n%s", handler);
+    struct handlers *h = NULL;
+    int rc = handlers_load_again("its handler", text, strlen(text), &h, why);
+    handlers_free(h);
+    return rc;
+}
+
 static void take_entry(struct import *im, const char *file, const struct crontab_entry *e)
 {
     const char *verdict = crontab_verdict_name(e->verdict), *note = e->note ? e->note : "";
@@ -177,13 +187,19 @@ static void take_entry(struct import *im, const char *file, const struct crontab
     }
     struct schedule s = make_schedule(im, e);
     const struct passwd *pw = getpwnam(user);
-    if (check(im, e, &s, pw, user, &why)) {
+    BUF_LOCAL struct buf handler = BUF_INIT;
+    bool bad = check(im, e, &s, pw, user, &why);
+    if (!bad) {
+        put_handler(&handler, e, s.tag, user, pw);
+        bad = check_handler(handler.data, &why) < 0;
+    }
+    if (bad) {
         cmd_complain(im->c, "%s:%u: refused: %s", file, e->line, why.text);
         schedule_row_done(&s);
         return;
     }
     cmd_note(im->c, "%s:%u: %s as %s%s%s", file, e->line, verdict, s.name, *note ? ": " : "", note);
-    put_handler(&im->handlers, e, s.tag, user, pw);
+    buf_add(&im->handlers, handler.data, handler.len);
     MEM_ROOM(im->rows, im->count, im->cap);
     im->rows[im->count++] = s;
 }
