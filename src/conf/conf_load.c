@@ -64,6 +64,10 @@ static int check_hosts(struct conf_reading *r)
 {
     static const char blanks[] = ", \t";
     const char *host = r->conf->mysql.host, *p = host + strspn(host, blanks);
+    if (strchr(host, '@')) /* which may be behind a password: the value is not quoted */
+        return conf_value_fail(
+            r, place_of(r, &r->conf->mysql.host),
+            "host: no account belongs before a host; write it to user and password_file");
     if (*host && !*p)
         return conf_value_fail(r, place_of(r, &r->conf->mysql.host),
                                "host = %s names no host; write db1, db1:3307 or [::1]:3307", host);
