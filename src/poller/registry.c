@@ -183,8 +183,7 @@ static int say(struct registry *r, struct poller_share *ret, struct err *err)
     BUF_LOCAL struct buf globs = BUF_INIT;
     struct poller_say say = {.mode = r->mode,
                              .slots = ctx->ending || !table->number ? 0 : (int)ctx->slots,
-                             .running =
-                                 (int)(look_running(r->look) + (ctx->quiet ? queued(r) : 0)),
+                             .running = (int)(look_running(r->look) + (ctx->quiet ? queued(r) : 0)),
                              .stale_after_ms = stale_us(r) / 1000,
                              .lease_ms = ctx->conf->dqd.lease_ms,
                              .handlers = r->tags->recorded,

@@ -61,14 +61,19 @@ static size_t names_of(struct withdrawals *w, const char *names[2 * TAGS_MOST])
     return n;
 }
 
+static bool stops(const struct limit_stop *s, const struct flight_job *j)
+{
+    const bool pauses_tag = s->paused && (s->glob ? task_tag_glob(s->name, j->tag->name)
+                                                  : strcmp(s->name, j->tag->name) == 0);
+    const bool stops_limit = s->held || (s->paused && !s->glob);
+
+    return pauses_tag || (stops_limit && strcmp(s->name, flight_limit(j)) == 0);
+}
+
 static bool is_stopped(const struct flight_job *j, const struct limit_stop *s, size_t count)
 {
     for (size_t i = 0; i < count; i++)
-        if (s[i].paused && (s[i].glob ? task_tag_glob(s[i].name, j->tag->name)
-                                      : strcmp(s[i].name, j->tag->name) == 0))
-            return true;
-        else if ((s[i].held || (s[i].paused && !s[i].glob)) &&
-                 strcmp(s[i].name, flight_limit(j)) == 0)
+        if (stops(&s[i], j))
             return true;
     return false;
 }
