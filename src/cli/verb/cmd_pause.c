@@ -291,7 +291,7 @@ static int look_at_dqds(struct cmd_context *c, struct quieted *q, struct err *er
     return 0;
 }
 
-/* Once more after the last has heard of it, because it then counts anew what it runs. */
+/* The last look is made when all have heard of it: only then do they count what has not started. */
 static int wait_for_dqds(struct cmd_context *c, struct quieted *q, struct err *err)
 {
     int rc = cmd_now(c, &q->asked_at, err);
