@@ -166,6 +166,56 @@ END
     is 'expires_time IS NULL AND again_time IS NOT NULL' 1
 }
 
+@test 'a task that is moved into the past, or added again, does not expire by what it was before' {
+    write_handlers <<'END'
+handlers:
+  '*':
+    run: 'true'
+    expires: 10m
+END
+    local past=(--at 2001-01-01T00:00:00Z) key
+    for key in replace again reschedule retry given-back procedure run-now untouched; do
+        dq -q add t --key $key
+    done
+    dq -q cancel -t t --key retry
+    dq -q add t --key explicit --expires 10m
+    sql "UPDATE dq_task SET create_time = create_time - INTERVAL 1 HOUR, expected_time = create_time,
+             update_time = create_time + INTERVAL 1 SECOND, expires_time = expires_time - INTERVAL 1 HOUR,
+             claim_token = IF(task_key = 'given-back', REPEAT('x', 16), NULL)"
+    for key in replace given-back; do dq -q add t --key $key --key-conflict replace "${past[@]}"; done
+    dq -q add t --key again --key-conflict again
+    dq -q reschedule -t t --key reschedule "${past[@]}"
+    dq -q reschedule -t t --key explicit "${past[@]}"
+    dq -q run-now -t t --key run-now
+    dq -q retry -t t -s cancelled --key retry "${past[@]}"
+    sql "CALL dq_add_options('t', 'procedure', '',
+                             JSON_OBJECT('utc', '2001-01-01 00:00:00', 'key_conflict', 'replace'), @id)"
+    dqd
+    [ "$(sql "SELECT GROUP_CONCAT(task_key ORDER BY id) FROM dq_task WHERE status <> 1")" = untouched ]
+    is 'status = 4' 1
+}
+
+@test "a task that is added again runs again, however much longer than its handler's expires it has run" {
+    write_handlers <<'END'
+handlers:
+  '*':
+    run: 'echo >>RUNS; until [ -e GO ]; do sleep 0.02; done'
+    expires: 10m
+END
+    sed -i "s|RUNS|$BATS_TEST_TMPDIR/runs|; s|GO|$BATS_TEST_TMPDIR/go|" "$DQ_HANDLERS"
+    dq -q add t --key k
+    dqd_start --resident
+    wait_until is 'status = 3' 1
+    dq -q add t --key k --key-conflict again
+    sql 'UPDATE dq_task SET create_time = create_time - INTERVAL 1 HOUR, expected_time = create_time,
+             again_time = again_time - INTERVAL 1 HOUR'
+    touch "$BATS_TEST_TMPDIR/go"
+    wait_until is 'status IN (1, 4)' 1
+    dqd_stop
+    is 'status = 1' 1
+    [ "$(wc -l <"$BATS_TEST_TMPDIR/runs")" -eq 2 ]
+}
+
 @test 'a task expires after it is due, which may be in the past, or is refused' {
     dq -q add t --at 2001-01-01T00:00:00Z --expires 10m
     is 'expires_time > UTC_TIMESTAMP(3) + INTERVAL 9 MINUTE' 1

@@ -68,9 +68,11 @@ static void put_first(struct buf *sql, const struct reading *w, size_t i, int le
     buf_str(sql, "SELECT ");
     buf_printf(sql, COLUMNS_SELECT(FIRST_COLUMNS), i);
     sql_put(sql,
-            " FROM (SELECT expected_time, " SQL_LATE_FROM " AS late_from, " SQL_REFUSED
-            " AS refused FROM dq_task FORCE INDEX (due) WHERE status = ? AND tag = ?"
-            " AND expected_time <= UTC_TIMESTAMP(3) ORDER BY " SQL_DUE_ORDER("", "") " LIMIT ?) x",
+            " FROM (SELECT expected_time, " SQL_LATE_FROM(
+                "") " AS late_from, " SQL_REFUSED
+                    " AS refused FROM dq_task FORCE INDEX (due) WHERE status = ? AND tag = ?"
+                    " AND expected_time <= UTC_TIMESTAMP(3) ORDER BY " SQL_DUE_ORDER(
+                        "", "") " LIMIT ?) x",
             SQL_INT(sql_pending(level)), SQL_TAG(w->infos[i].tag), SQL_ID(w->limit));
 }
 
@@ -135,7 +137,7 @@ static int read_first(struct reading *w, uint64_t limit, bool (*is_wanted)(const
 /* clang-format off */
 #define ALL_COLUMNS(X)     \
     X(ALL_TAG, "tag")      \
-    X(ALL_FROM, "MIN(" SQL_LATE_FROM ")") \
+    X(ALL_FROM, "MIN(" SQL_LATE_FROM("") ")") \
     X(ALL_REFUSED, "MAX" SQL_REFUSED)
 /* clang-format on */
 enum { ALL_COLUMNS(COLUMNS_NAME) ALL_COUNT };

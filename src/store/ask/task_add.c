@@ -194,8 +194,8 @@ static int replace_row(struct db *db, const struct task_new *t, const struct cla
 
     /* status follows from priority */
     sql_put(sql,
-            "UPDATE dq_task SET priority = ?, ?, " SQL_NEXT_RUN_IF(
-                "(claim_token IS NOT NULL OR execution_time IS NOT NULL)") ", attempt = ?,"
+            "UPDATE dq_task SET priority = ?, " SQL_NEXT_RUN_IF(
+                "(claim_token IS NOT NULL OR execution_time IS NOT NULL)") ", ?, attempt = ?,"
                                                                            " message_body = ",
             SQL_LEVEL(t->level), SQL_TRANSITION(TASK_RESCHEDULE), SQL_INT(t->attempt));
     db_statement_put(&st, t->body ? t->body : "", t->body_size);

@@ -85,10 +85,10 @@ static int change_rows(const struct changing *w, const struct part *p, uint64_t 
 
     if (task_transition(change->event)->due == DUE_GIVEN) {
         put_due(&due, w, p);
-        if (change->moves_expiry) /* assignments are made from left to right */
+        if (change->moves_expiry) /* Assignments are made from left to right. The past is now. */
             sql_put(&times,
                     ", expires_time = expires_time + INTERVAL TIMESTAMPDIFF(MICROSECOND,"
-                    " expected_time, ?) MICROSECOND, expected_time = ?",
+                    " expected_time, GREATEST(UTC_TIMESTAMP(3), ?)) MICROSECOND, expected_time = ?",
                     SQL_PART(due.data), SQL_PART(due.data));
         else
             sql_put(&times, ", expires_time = NULL, expected_time = ?", SQL_PART(due.data));

@@ -72,8 +72,9 @@ static void put_transition(struct buf *sql, enum task_event event, const char *f
         buf_str(sql, ", attempt = 0");
     else if (t->attempt_change)
         buf_printf(sql, ", attempt = attempt %c 1", t->attempt_change > 0 ? '+' : '-');
-    if (t->due == DUE_GIVEN)
-        buf_str(sql, ", delay_time = 0");
+    if (t->due == DUE_GIVEN) /* a claim that it was given back from counts no more */
+        buf_str(sql,
+                ", delay_time = 0, claim_token = IF(execution_time IS NULL, NULL, claim_token)");
     if (t->keeps_first)
         buf_str(sql, ", delay_time = IF(delay_time, delay_time, GREATEST(1, IFNULL(TIMESTAMPDIFF("
                      "MICROSECOND, create_time, expected_time) DIV 1000, 1)))");
@@ -376,15 +377,15 @@ int64_t sql_now_us(const struct db_rows *r, unsigned col)
     return at > 0 ? at * 1000 + db_i64(r, col + 1, 0) % 1000 : 0;
 }
 
-void sql_put_expires(struct buf *sql, const void *alias, int64_t default_ms)
+void sql_put_expires(struct buf *sql, const void *columns, int64_t default_ms)
 {
+    const char *const *column = columns;
+
     if (default_ms)
-        sql_put(sql,
-                "COALESCE(?expires_time, GREATEST(?expected_time, ?create_time) + INTERVAL ?"
-                " MICROSECOND)",
-                SQL_PART(alias), SQL_PART(alias), SQL_PART(alias), SQL_INT(default_ms * 1000));
+        sql_put(sql, "COALESCE(?, ? + INTERVAL ? MICROSECOND)", SQL_PART(column[0]),
+                SQL_PART(column[1]), SQL_INT(default_ms * 1000));
     else
-        buf_printf(sql, "%sexpires_time", (const char *)alias);
+        buf_str(sql, column[0]);
 }
 
 void sql_put_due_beyond(struct buf *sql, const char *alias, char beyond,

@@ -138,8 +138,9 @@ void sql_put_due_beyond(struct buf *sql, const char *alias, char beyond,
 #define SQL_MOVED(alias)                                                                           \
     "IF(" alias "execution_time IS NULL AND " alias "claim_token IS NOT NULL, NULL, " alias        \
     "update_time)"
-#define SQL_LATE_FROM                                                                              \
-    "GREATEST(expected_time, create_time, COALESCE(" SQL_MOVED("") ", expected_time))"
+#define SQL_LATE_FROM(alias)                                                                       \
+    "GREATEST(" alias "expected_time, " alias                                                      \
+    "create_time, COALESCE(" SQL_MOVED(alias) ", " alias "expected_time))"
 /* Not task_countable: no dqd claims it. */
 #define SQL_REFUSED "(version >= 18446744073709551615 - 1000000 OR attempt >= 4294967295 - 1000000)"
 /* The form of EXPLAIN with a row for each table, which MySQL 9 does not print unless asked; how
@@ -192,9 +193,12 @@ void sql_put_share(struct buf *sql, const void *alias, int64_t shares);
 #define SQL_NOW(X, name)                                                                           \
     X(name, "UTC_TIMESTAMP(3)") X(name##_FRACTION, "MICROSECOND(UTC_TIMESTAMP(6)) MOD 1000")
 int64_t sql_now_us(const struct db_rows *r, unsigned col);
-/* When a task expires; default_ms: so long after it is due if the row has no time; 0: never. */
-#define SQL_EXPIRES(alias, default_ms) SQL_OTHER(sql_put_expires, alias, default_ms)
-void sql_put_expires(struct buf *sql, const void *alias, int64_t default_ms);
+/* When a task expires; default_ms: so long after its start could have been late (SQL_LATE_FROM) if
+ * the row has no time; 0: never. */
+#define SQL_EXPIRES(alias, default_ms)                                                             \
+    SQL_OTHER(sql_put_expires,                                                                     \
+              ((const char *const[]){alias "expires_time", SQL_LATE_FROM(alias)}), default_ms)
+void sql_put_expires(struct buf *sql, const void *columns, int64_t default_ms);
 
 /* The assignment that begins another run. It has a number of its own if an attempt may have done
  * what the run does, with another body or because the task is done: whoever remembers runs would

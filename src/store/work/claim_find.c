@@ -126,7 +126,7 @@ static void read_claimed(const struct db_rows *r, void *arg)
     t->update_at = db_time(r, MOVED_COLUMN);
     t->late_from_at = task_late_from(t);
     if (t->expires_at == TASK_TIME_NONE && x->ask->expires_ms)
-        t->expires_at = MAX(t->expected_at, t->create_at) + x->ask->expires_ms;
+        t->expires_at = t->late_from_at + x->ask->expires_ms;
     t->company = company_most(x->ask->batch, t->attempt,
                               t->max_attempts ? t->max_attempts : x->ask->max_attempts,
                               db_u64(r, OWN_COLUMN) == 1);

@@ -39,7 +39,7 @@ struct claim_ask {
      * time, or the oldest would starve */
     bool steal_far_end;
     uint32_t max_attempts; /* for rows that have none */
-    int64_t expires_ms;    /* after the due time, for rows that have no time; 0: never */
+    int64_t expires_ms;    /* after late_from_at, for rows that have no time; 0: never */
     int64_t expired_ms;    /* for expire_store_cancel: only what expired so long ago */
     const char *on_failed; /* of the handler, for those that have expired; NULL: none */
     int64_t lease_ms;

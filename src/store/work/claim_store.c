@@ -23,16 +23,16 @@ static int claim_rows(struct db *db, const struct claim_owner *owner, const stru
 {
     BUF_LOCAL struct buf expires = BUF_INIT;
 
-    if (ask->expires_ms)
-        sql_put(&expires, ", expires_time = ?", SQL_EXPIRES("", ask->expires_ms));
+    if (ask->expires_ms) /* assignments are made from left to right */
+        sql_put(&expires, "expires_time = ?, ", SQL_EXPIRES("", ask->expires_ms));
     return sql_exec(
         db, ret_rows, err,
-        "UPDATE dq_task FORCE INDEX (PRIMARY) SET ?, max_attempts = COALESCE(max_attempts, ?),"
-        " claim_token = ??, host = ?, pid = ?, lease_until = ?,"
+        "UPDATE dq_task FORCE INDEX (PRIMARY) SET ??, max_attempts = COALESCE(max_attempts, ?),"
+        " claim_token = ?, host = ?, pid = ?, lease_until = ?,"
         " execution_time = GREATEST(UTC_TIMESTAMP(3), expected_time), exit_code = NULL,"
         " `signal` = NULL, error_stack = NULL, output = NULL WHERE ? AND ?",
-        SQL_TRANSITION(TASK_CLAIM), SQL_INT(ask->max_attempts), SQL_TOKEN(owner->token),
-        SQL_PART(expires.data), SQL_TEXT(owner->host), SQL_INT(owner->pid),
+        SQL_PART(expires.data), SQL_TRANSITION(TASK_CLAIM), SQL_INT(ask->max_attempts),
+        SQL_TOKEN(owner->token), SQL_TEXT(owner->host), SQL_INT(owner->pid),
         SQL_FROM_NOW(ask->lease_ms), SQL_FROM(TASK_CLAIM), CLAIM_REF_THESE(refs, n));
 }
 
