@@ -1,7 +1,7 @@
 /*
  * withdraw.c - see withdraw.h. Invariant: a task that waits here when its tag is paused, its limit
- * paused or held, or this dqd quiet, is given back within half a second (later if tasks of more
- * than TAGS_MOST tags wait); one whose handler has been started goes on.
+ * paused, held or closed, or this dqd quiet, is given back within half a second (later if tasks of
+ * more than TAGS_MOST tags wait); one whose handler has been started goes on.
  */
 #include "poller/withdraw.h"
 
@@ -61,37 +61,41 @@ static size_t names_of(struct withdrawals *w, const char *names[2 * TAGS_MOST])
     return n;
 }
 
-static bool stops(const struct limit_stop *s, const struct flight_job *j)
+/* Whether a claim would get none of its tasks, whatever runs. */
+static bool stops(const struct limit_row *s, const struct flight_job *j)
 {
-    const bool pauses_tag = s->paused && (s->glob ? task_tag_glob(s->name, j->tag->name)
-                                                  : strcmp(s->name, j->tag->name) == 0);
-    const bool stops_limit = s->held || (s->paused && !s->glob);
+    const bool is_limit = strcmp(s->name, flight_limit(j)) == 0;
 
-    return pauses_tag || (stops_limit && strcmp(s->name, flight_limit(j)) == 0);
+    if (!is_limit && !(s->is_pattern ? task_tag_glob(s->name, j->tag->name)
+                                     : strcmp(s->name, j->tag->name) == 0))
+        return false;
+    const enum limit_why why = limit_ask(&s->limit, 0, s->now_at, 0).why;
+    return why == LIMIT_PAUSED || (is_limit && why != LIMIT_OPEN && why != LIMIT_RATE);
 }
 
-static bool is_stopped(const struct flight_job *j, const struct limit_stop *s, size_t count)
+static bool is_stopped(const struct context *ctx, const struct flight_job *j,
+                       const struct limit_row *s, size_t count)
 {
-    for (size_t i = 0; i < count; i++)
-        if (stops(&s[i], j))
-            return true;
-    return false;
+    bool stopped = ctx->quiet;
+
+    for (size_t i = 0; !stopped && i < count; i++)
+        stopped = stops(&s[i], j);
+    return stopped;
 }
 
 int withdraw_run(struct withdrawals *w, struct err *err)
 {
     const char *names[2 * TAGS_MOST];
-    struct limit_stop *stops = NULL;
+    struct limit_row *rows = NULL;
     struct flight_job *j;
-    size_t n, count = 0;
+    size_t count = 0;
 
-    const bool all = w->ctx->quiet;
     w->asked_us = when_steady_us();
-    n = all ? 0 : names_of(w, names);
-    int rc = n ? limit_store_stops(w->ctx->db, names, n, &stops, &count, err) : 0;
-    for (uint32_t at = 0; (all || count) && (j = flight_each(w->flight, &at));)
-        if (j->state != JOB_STARTED && (all || is_stopped(j, stops, count)))
+    const size_t n = names_of(w, names);
+    int rc = n ? limit_store_stops(w->ctx->db, names, n, &rows, &count, err) : 0;
+    for (uint32_t at = 0; (j = flight_each(w->flight, &at));)
+        if (j->state != JOB_STARTED && is_stopped(w->ctx, j, rows, count))
             give_back(w->ctx, w->flight, j);
-    limit_store_stops_free(stops, count);
+    limit_store_free(rows, count);
     return rc;
 }

@@ -1,6 +1,6 @@
 /*
- * withdraw.h - takes tasks back that wait for a slot, once a pause, a hold, or dq quiet keeps them
- * from being started: a duty.
+ * withdraw.h - takes tasks back that wait for a slot or a process, once a pause, a hold, the hours
+ * of their limit, or dq quiet keeps them from being started: a duty.
  */
 #ifndef DQ_POLLER_WITHDRAW_H
 #define DQ_POLLER_WITHDRAW_H

@@ -1,5 +1,5 @@
 #!/usr/bin/env bats
-# Tasks that are claimed and wait for a slot when a pause or a hold comes.
+# Tasks that are claimed and wait for a slot or a process when a pause, a hold or closing time comes.
 
 load ../lib/sandbox
 setup() { sandbox_clear; }
@@ -49,5 +49,31 @@ given_back() { is 'status = 3' 2 && is 'status = 0 AND attempt = 0' 98; }
     rm "$BATS_TEST_TMPDIR/slow"
     dq resume l
     wait_until is 'status = 1 AND attempt = 1' 600
+    dqd_stop
+}
+
+@test 'a task whose kept process is ready only after the hours of its limit have closed is given back' {
+    mkfifo "$BATS_TEST_TMPDIR/boot"
+    cat >"$BATS_TEST_TMPDIR/kept" <<END
+#!/bin/sh
+touch $BATS_TEST_TMPDIR/boots
+read -r line <$BATS_TEST_TMPDIR/boot
+echo '{"ready":true}' >&\$DQ_REPLY_FD
+while read -r line; do touch $BATS_TEST_TMPDIR/began; done
+END
+    chmod +x "$BATS_TEST_TMPDIR/kept"
+    write_handlers <<END
+handlers:
+  k: {run: [$BATS_TEST_TMPDIR/kept], keep: 1, limit: l, start_timeout: 1h}
+END
+    dqd_start --resident
+    dq add k
+    wait_until test -e "$BATS_TEST_TMPDIR/boots"
+    hours="$(date -u -d '+2 hours' +%H:00)-$(date -u -d '+3 hours' +%H:00) UTC"
+    dq -q limit k --hours "$hours" # is no limit
+    dq -q limit l --hours "$hours"
+    wait_until is 'status = 0 AND attempt = 0' 1
+    echo 1<>"$BATS_TEST_TMPDIR/boot" # does not block if the process has ended
+    refute test -e "$BATS_TEST_TMPDIR/began"
     dqd_stop
 }

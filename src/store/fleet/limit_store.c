@@ -63,35 +63,6 @@ void limit_store_tag_done(struct tag_info *t)
     free(t->pause_reason);
 }
 
-static const struct column stop_columns[] = {
-    COLUMN(limit_stop, "g.name", NULL, TEXT, name, 0, 0, NULL, ""),
-    COLUMN(limit_stop, "g.pattern IS NOT NULL", NULL, BOOL, glob, 0, 0, NULL, ""),
-    COLUMN(limit_stop, "COALESCE(" SQL_PAUSED("g.") ", FALSE)", NULL, BOOL, paused, 0, 0, NULL, ""),
-    COLUMN(limit_stop, "COALESCE(" LIMIT_ROW_HELD("g.") ", FALSE)", NULL, BOOL, held, 0, 0, NULL,
-           "")};
-static const struct field_table stop_table = FIELD_TABLE(limit_stop, stop_columns);
-
-/* By two indexes, however many tags are paused. */
-int limit_store_stops(struct db *db, const char *const *names, size_t count,
-                      struct limit_stop **ret, size_t *ret_count, struct err *err)
-{
-    BUF_LOCAL struct buf which = BUF_INIT;
-
-    for (size_t i = 0; i < count; i++)
-        sql_put(&which, i ? ",?" : "?", SQL_TEXT(names[i]));
-    return field_list(
-        db, &stop_table, ret, ret_count, err,
-        "FROM (SELECT name FROM dq_limit FORCE INDEX (PRIMARY) WHERE name IN (?)"
-        " UNION SELECT name FROM dq_limit FORCE INDEX (pattern) WHERE pattern IS NOT NULL) n"
-        " JOIN dq_limit g ON g.name = n.name WHERE " LIMIT_ROW_STOPS("g."),
-        SQL_PART(which.data));
-}
-
-void limit_store_stops_free(struct limit_stop *s, size_t count)
-{
-    field_free(&stop_table, s, count);
-}
-
 /* --- limits --- */
 
 struct limits {
@@ -107,11 +78,42 @@ static void take_limit(const struct db_rows *r, void *arg)
     limit_row_read(r, &l->rows[l->count++]);
 }
 
+static int list(struct db *db, const struct buf *sql, struct limit_row **ret, size_t *ret_count,
+                struct err *err)
+{
+    struct limits l = {0};
+    int rc = db_all(db, sql, limit_row_columns, take_limit, &l, err);
+
+    if (rc < 0) {
+        limit_store_free(l.rows, l.count);
+        return rc;
+    }
+    *ret = l.rows;
+    *ret_count = l.count;
+    return 0;
+}
+
+/* By two indexes, however many tags are paused. */
+int limit_store_stops(struct db *db, const char *const *names, size_t count, struct limit_row **ret,
+                      size_t *ret_count, struct err *err)
+{
+    BUF_LOCAL struct buf sql = BUF_INIT, which = BUF_INIT;
+
+    for (size_t i = 0; i < count; i++)
+        sql_put(&which, i ? ",?" : "?", SQL_TEXT(names[i]));
+    limit_row_put_select(&sql, NULL);
+    sql_put(&sql,
+            " JOIN (SELECT name FROM dq_limit FORCE INDEX (PRIMARY) WHERE name IN (?)"
+            " UNION SELECT name FROM dq_limit FORCE INDEX (pattern) WHERE pattern IS NOT NULL) n"
+            " ON n.name = g.name WHERE " LIMIT_ROW_STOPS("g.") " OR g.hours IS NOT NULL",
+            SQL_PART(which.data));
+    return list(db, &sql, ret, ret_count, err);
+}
+
 int limit_store_list(struct db *db, const char *name, bool past, struct limit_row **ret,
                      size_t *ret_count, struct err *err)
 {
     BUF_LOCAL struct buf sql = BUF_INIT;
-    struct limits l = {0};
 
     limit_row_put_select(&sql, NULL);
     if (name)
@@ -122,14 +124,7 @@ int limit_store_list(struct db *db, const char *name, bool past, struct limit_ro
             " WHERE (" LIMIT_ROW_STRICT("g.") "?) AND g.name NOT LIKE '" LIMIT_STORE_DQD
                                               "%' ORDER BY g.name",
             SQL_PART(past ? " OR g.update_time IS NOT NULL OR g.held_until IS NOT NULL" : NULL));
-    int rc = db_all(db, &sql, limit_row_columns, take_limit, &l, err);
-    if (rc < 0) {
-        limit_store_free(l.rows, l.count);
-        return rc;
-    }
-    *ret = l.rows;
-    *ret_count = l.count;
-    return 0;
+    return list(db, &sql, ret, ret_count, err);
 }
 
 void limit_store_free(struct limit_row *rows, size_t count)

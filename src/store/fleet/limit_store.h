@@ -31,24 +31,14 @@ int limit_store_tag(struct db *db, const char *tag, struct tag_info *ret, struct
     __attribute__((warn_unused_result));
 void limit_store_tag_done(struct tag_info *t);
 
-/* What keeps tasks from being started at the moment. */
-struct limit_stop {
-    char *name;
-    bool glob;   /* of tags */
-    bool paused; /* the tag of that name, or those that match the glob */
-    bool held;   /* the limit of that name: its breaker rests, or a handler said so */
-};
-/* Lists those with one of the names (at least one), and globs. Free *ret with
- * limit_store_stops_free. */
-int limit_store_stops(struct db *db, const char *const *names, size_t count,
-                      struct limit_stop **ret, size_t *ret_count, struct err *err)
-    __attribute__((warn_unused_result));
-void limit_store_stops_free(struct limit_stop *s, size_t count);
-
 /* Lists the rows that say something (name NULL) or, with past, ever did; or one entry or none. Free
  * *ret with limit_store_free. */
 int limit_store_list(struct db *db, const char *name, bool past, struct limit_row **ret,
                      size_t *ret_count, struct err *err) __attribute__((warn_unused_result));
+/* Lists those with one of the names (at least one), and globs, that may keep tasks from being
+ * started, whatever runs: limit_ask says whether they do. */
+int limit_store_stops(struct db *db, const char *const *names, size_t count, struct limit_row **ret,
+                      size_t *ret_count, struct err *err) __attribute__((warn_unused_result));
 void limit_store_free(struct limit_row *rows, size_t count);
 
 /* What to change of a limit. */
