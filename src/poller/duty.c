@@ -52,7 +52,7 @@ void duty_init(struct duties *d, const struct look_settings *look, struct handle
                                 .results = &d->results,
                                 .leases = &d->leases};
     d->withdrawals = (struct withdrawals){.ctx = ctx, .flight = &d->flight, .look = &d->look};
-    upkeep_init(&d->upkeep, ctx, &d->look, &d->tags, &d->results, &d->minute);
+    upkeep_init(&d->upkeep, ctx, &d->look, &d->tags, &d->flight, &d->minute);
     schedule_init(&d->schedules, ctx, &d->registry);
 }
 

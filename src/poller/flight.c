@@ -223,6 +223,20 @@ void flight_refs(const struct flight *f, struct claim_ref *refs)
             *refs++ = (struct claim_ref){j->flight[i].id, j->flight[i].version};
 }
 
+bool flight_keeps(const struct flight *f, const struct claim_ref *ref)
+{
+    struct flight_job *j;
+
+    for (uint32_t at = 0; (j = flight_each(f, &at));)
+        for (uint32_t i = 0; i < j->count; i++) {
+            const struct flight_task *t = &j->flight[i];
+
+            if (t->id == ref->id && t->version == ref->version && !t->ended && !t->lost)
+                return true;
+        }
+    return settle_has(f->results, ref);
+}
+
 void flight_end_task(struct flight_job *j, struct flight_task *t)
 {
     if (!t->ended)

@@ -127,6 +127,9 @@ bool flight_has_room(const struct flight *f, const struct flight_job *j);
 size_t flight_task_count(const struct flight *f);
 /* Puts their claims into refs[], which has room for flight_task_count. */
 void flight_refs(const struct flight *f, struct claim_ref *refs);
+/* Whether we work on this claim, or its result waits, even if its lease has ended: the runner stops
+ * its handler then, and reports. */
+bool flight_keeps(const struct flight *f, const struct claim_ref *ref);
 /* The attempt has ended, and nothing of it is recorded. */
 void flight_end_task(struct flight_job *j, struct flight_task *t);
 /* The attempt has ended. Its result is queued, unless the task has ended before or is lost. id and

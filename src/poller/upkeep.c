@@ -57,10 +57,10 @@
 #define RENEW_US INT64_C(3600000000)
 
 void upkeep_init(struct upkeep *u, const struct context *ctx, struct look *look,
-                 struct tag_set *tags, const struct settle_results *results, struct minute *minute)
+                 struct tag_set *tags, const struct flight *flight, struct minute *minute)
 {
-    *u = (struct upkeep){
-        .ctx = ctx, .look = look, .tags = tags, .results = results, .minute = minute};
+    *u =
+        (struct upkeep){.ctx = ctx, .look = look, .tags = tags, .flight = flight, .minute = minute};
 }
 
 void upkeep_free(struct upkeep *u)
@@ -100,7 +100,7 @@ void upkeep_outage_over(struct upkeep *u, int64_t since_us)
 }
 
 /* Whether we may end its lease, and how. Not if it has ended only because the server's clock was
- * set since we asked for it last, or because its row was locked while we have its result. */
+ * set since we asked for it last, or because we were late to renew it: others may end that. */
 static bool judge(const struct upkeep *u, const struct task *t, int64_t now_us, enum lease_end *ret)
 {
     const struct dbclock *clock = &u->ctx->clock;
@@ -115,7 +115,7 @@ static bool judge(const struct upkeep *u, const struct task *t, int64_t now_us, 
     else if (dbclock_is_before(clock, t->lease_until_at, now_us) ||
              (!h && t->lease_until_at >= now_at - UNHANDLED_GRACE_MS))
         return false;
-    return !settle_has(u->results, &(struct claim_ref){t->id, t->version});
+    return !flight_keeps(u->flight, &(struct claim_ref){t->id, t->version});
 }
 
 /* The look passes over rows that old snapshots of other sessions keep. If that takes long (twice in

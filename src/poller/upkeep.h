@@ -7,9 +7,9 @@
 #include "base/err.h"
 #include "poller/aside.h"
 #include "poller/context.h"
+#include "poller/flight.h"
 #include "poller/look.h"
 #include "poller/minute.h"
-#include "poller/settle.h"
 #include "poller/tags.h"
 #include "store/work/retention_store.h"
 
@@ -19,7 +19,7 @@ struct upkeep {
     const struct context *ctx;
     struct look *look;
     struct tag_set *tags;
-    const struct settle_results *results;
+    const struct flight *flight;
     struct minute *minute;
     int64_t reap_us, retention_us, renew_us; /* when that is due */
     int64_t reap_early_us;                   /* when it is due if a look for tasks was just made */
@@ -38,7 +38,7 @@ struct upkeep {
 };
 
 void upkeep_init(struct upkeep *u, const struct context *ctx, struct look *look,
-                 struct tag_set *tags, const struct settle_results *results, struct minute *minute);
+                 struct tag_set *tags, const struct flight *flight, struct minute *minute);
 void upkeep_free(struct upkeep *u);
 
 /* The duty that takes back tasks whose lease has ended. Asks the database. 0 or a negative code

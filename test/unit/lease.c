@@ -147,8 +147,9 @@ static void nothing_but_results_that_wait_is_renewed_without_jobs(void **state)
     free(refs);
 }
 
-/* Its row was locked for longer than its lease: what has been done is not done again. */
-static void a_result_that_waits_is_not_taken_back(void **state)
+/* Its row was locked, or renewals were late, for longer than its lease: what has been done, or is
+ * being done, is not done again. */
+static void what_is_in_flight_or_waits_to_be_recorded_is_not_taken_back(void **state)
 {
     struct tag_set tags = {.table = handlers_table_new(mem_zero(1, sizeof(struct handlers)))};
     struct upkeep upkeep;
@@ -156,15 +157,21 @@ static void a_result_that_waits_is_not_taken_back(void **state)
 
     (void)state;
     ctx.clock.known = true;
-    upkeep_init(&upkeep, &ctx, &look, &tags, &results, &minute);
+    upkeep_init(&upkeep, &ctx, &look, &tags, &flight, &minute);
     settle_queue(&results, &(struct settlement){.id = 2, .version = 2}, &tag, when_steady_us());
-    for (uint64_t id = 1; id <= 3; id++)
+    struct flight_job *j = flight_job_new(&flight, &tag, tags.table, 0, 3);
+    j->flight[0] = (struct flight_task){.id = 3, .version = 2};
+    j->flight[1] = (struct flight_task){.id = 4, .version = 2, .lost = true};
+    j->flight[2] = (struct flight_task){.id = 5, .version = 2, .ended = true};
+    for (uint64_t id = 1; id <= 5; id++)
         for (uint64_t version = 1; version <= 3; version++) {
             const struct task t = {
                 .id = id, .version = version, .tag = tag.name, .lease_until_at = -WHEN_DAY};
-            assert_int_equal(judge(&upkeep, &t, when_steady_us(), &how), id != 2 || version != 2);
+            assert_int_equal(judge(&upkeep, &t, when_steady_us(), &how),
+                             version != 2 || (id != 2 && id != 3));
         }
     upkeep_free(&upkeep);
+    flight_job_free(&flight, j);
     tags_free(&tags);
 }
 
@@ -176,7 +183,7 @@ static void ended_leases_are_looked_for_with_tasks(void **state)
 
     (void)state;
     ctx.clock.known = true;
-    upkeep_init(&upkeep, &ctx, &tasks, NULL, &results, &minute);
+    upkeep_init(&upkeep, &ctx, &tasks, NULL, &flight, &minute);
     for (int i = 0; i < 100; i++) {
         plan_reap(&upkeep, now_us, 0);
         assert_in_range(upkeep_reap_next(&upkeep) - now_us, 2 * second_us, 3 * second_us);
@@ -367,7 +374,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(a_check_that_took_long_vouches_if_the_one_before_did, begin,
                                         end),
         cmocka_unit_test_setup_teardown(the_lease_of_a_result_that_waits_is_renewed, begin, end),
-        cmocka_unit_test_setup_teardown(a_result_that_waits_is_not_taken_back, begin, end),
+        cmocka_unit_test_setup_teardown(what_is_in_flight_or_waits_to_be_recorded_is_not_taken_back,
+                                        begin, end),
         cmocka_unit_test_setup_teardown(ended_leases_are_looked_for_with_tasks, begin, end),
         cmocka_unit_test_setup_teardown(results_are_recorded_at_once_if_nothing_else_is_under_way,
                                         begin, end),
