@@ -174,7 +174,8 @@ static void a_lost_answer_adds_none_twice(void **state)
     }
 }
 
-/* Somebody else's task with that key is in no one's way. */
+/* Somebody else's task with that key is in no one's way: what is added gets another one, and has no
+ * task of its own if it fails. */
 static void a_key_that_is_taken_keeps_no_failure_back(void **state)
 {
     struct claim_owner a = owner('a');
@@ -185,8 +186,23 @@ static void a_key_that_is_taken_keeps_no_failure_back(void **state)
     struct task_array won = failing(&a, s, 2);
     snprintf(key, sizeof key, "failed-%" PRIu64 "-2", s[0].id);
     add("dead", key, 0);
-    ok(settle_store_settle(db, &a, s, 2, false, false, applied, NULL, &err));
-    assert_true(applied[0] && applied[1]);
+    for (int again = 0; again < 2; again++) {
+        ok(settle_store_settle(db, &a, s, 2, false, false, applied, NULL, &err));
+        assert_true(applied[0] && applied[1]);
+        assert_int_equal(added(), 3);
+        assert_int_equal(number(db,
+                                "SELECT COUNT(*) FROM dq_task WHERE tag = 'dead'"
+                                " AND task_key LIKE '%s%%' AND live = 1",
+                                key),
+                         2);
+    }
+    task_array_done(&won);
+    run(db,
+        "UPDATE dq_task SET tag = 't', expected_time = create_time - INTERVAL 1 HOUR"
+        " WHERE task_key LIKE '%s-%%'",
+        key);
+    won = failing(&a, s, 1);
+    ok(settle_store_settle(db, &a, s, 1, false, false, applied, NULL, &err));
     assert_int_equal(added(), 2);
     task_array_done(&won);
 }

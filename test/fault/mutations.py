@@ -434,7 +434,7 @@ MUTATIONS += [
      "int added = rc == 0 ? follow_up_add(db, wanted, b->count, ours, count, err) : 0;\n    *again |= added > 0;\n    rc = db_end(db, MIN(rc, added), err);",
      "rc = db_end(db, rc, err);\n    int added = rc == 0 ? follow_up_add(db, wanted, b->count, ours, count, err) : 0;\n    *again |= added > 0;\n    rc = MIN(rc, added);"),
     ("on-failed", "a task of on_failed has one itself", "src/store/work/follow_up.c",
-     " AND COALESCE(task_key, '') NOT REGEXP '^failed-[0-9]+-[0-9]+$' AND ", " AND "),
+     " AND COALESCE(task_key, '') NOT REGEXP '^failed(-[0-9]+){2,3}$' AND ", " AND "),
     ("add-again", "a result finishes a task also if it was added again meanwhile", "src/store/row/sql.h",
      '(again) ? " AND again_time IS NOT NULL" : " AND again_time IS NULL"', '(again) ? "" : ""'),
     ("schedule-kill", "slots are decided without a transaction", "src/store/work/slot_store.c",

@@ -17,13 +17,20 @@
 
 #define BODY_MOST 65536
 
+/* A live task that has its key is somebody else's, as each failure adds one task: it gets another
+ * one. */
+#define FAILED_OWN_KEY "CONCAT('failed-', dq_task.id, '-', dq_task.version)"
+#define FAILED_NEW_KEY                                                                             \
+    "CONCAT(" FAILED_OWN_KEY ", IF(EXISTS (SELECT 1 FROM dq_task k FORCE INDEX (live_key)"         \
+    " WHERE k.live = 1 AND k.task_key = " FAILED_OWN_KEY "), CONCAT('-', UUID_SHORT()), ''))"
+
 /* clang-format off */
 #define FAILED_COLUMNS(X)                                                                      \
     CLAIM_REF_COLUMNS(X) X(FAILED_STATUS, "status") X(FAILED_ATTEMPT, "attempt")               \
     X(FAILED_SIZE, "OCTET_LENGTH(message_body)")                                               \
     X(FAILED_BODY, "IF(OCTET_LENGTH(message_body) < 65536, message_body, NULL)")               \
     X(FAILED_TAG, "tag") X(FAILED_KEY, "task_key") X(FAILED_ERROR, "LEFT(error_stack, 1024)") \
-    X(FAILED_OUTPUT, "RIGHT(output, 4096)")
+    X(FAILED_OUTPUT, "RIGHT(output, 4096)") X(FAILED_NEW, FAILED_NEW_KEY)
 /* clang-format on */
 enum { FAILED_COLUMNS(COLUMNS_NAME) FAILED_COUNT };
 
@@ -78,7 +85,7 @@ static void add_failed(const struct db_rows *r, void *arg)
     uint64_t id = db_u64(r, CLAIM_REF_ID);
 
     t->tag = tag_for(f, id);
-    t->key = mem_printf("failed-%" PRIu64 "-%" PRIu64, id, db_u64(r, CLAIM_REF_VERSION));
+    t->key = mem_strdup(db_string(r, FAILED_NEW));
     t->body = put_failed(r, &t->body_size);
     t->expected_at = TASK_TIME_NONE;
 }
@@ -100,7 +107,7 @@ int follow_up_add(struct db *db, const struct follow_up *wanted, size_t count,
     f.tasks = mem_zero(n, sizeof *f.tasks);
     int rc = sql_all(db, FAILED_COUNT, add_failed, &f, err,
                      "SELECT ? FROM dq_task FORCE INDEX (PRIMARY) WHERE ?"
-                     " AND COALESCE(task_key, '') NOT REGEXP '^failed-[0-9]+-[0-9]+$' AND ?",
+                     " AND COALESCE(task_key, '') NOT REGEXP '^failed(-[0-9]+){2,3}$' AND ?",
                      SQL_PART(COLUMNS_SELECT(FAILED_COLUMNS)),
                      SQL_STATUSES(TASK_BIT(TASK_FAILED) | TASK_BIT(TASK_CANCELLED)),
                      CLAIM_REF_THESE(refs, n));

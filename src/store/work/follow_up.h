@@ -16,10 +16,10 @@ struct follow_up {
 
 /* Adds a task for each of wanted[] that is one of ended[], which were at these versions when the
  * transaction of the caller locked them, and is failed or cancelled now: due at once, with a key
- * failed-ID-VERSION and a body of JSON. None for a task that has such a key itself. As the same
- * transaction has ended them, each is added once, even if the answer of COMMIT is lost. A SELECT
- * and an INSERT (more if bodies are long) if there are such tasks, else nothing. Returns how many.
- */
+ * failed-ID-VERSION (with -N behind it if somebody else's live task has that) and a body of JSON.
+ * None for a task that has such a key itself. As the same transaction has ended them, each is added
+ * once, even if the answer of COMMIT is lost. A SELECT and an INSERT (more if bodies are long) if
+ * there are such tasks, else nothing. Returns how many. */
 int follow_up_add(struct db *db, const struct follow_up *wanted, size_t count,
                   const struct claim_ref *ended, size_t ended_count, struct err *err)
     __attribute__((warn_unused_result));
