@@ -139,9 +139,17 @@ int lease_store_renew(struct db *db, const struct claim_owner *owner, const stru
     return rc;
 }
 
+/* Few: an idle dqd asks for them every two seconds. */
+#define ENDED_COLUMNS                                                                              \
+    (TASK_READ_BIT(TASK_READ_ID) | TASK_READ_BIT(TASK_READ_TAG) |                                  \
+     TASK_READ_BIT(TASK_READ_VERSION) | TASK_READ_BIT(TASK_READ_ATTEMPT) |                         \
+     TASK_READ_BIT(TASK_READ_MAX_ATTEMPTS) | TASK_READ_BIT(TASK_READ_HOST) |                       \
+     TASK_READ_BIT(TASK_READ_PID) | TASK_READ_BIT(TASK_READ_LEASE_UNTIL) |                         \
+     TASK_READ_BIT(TASK_READ_AGAIN) | TASK_READ_BIT(TASK_READ_BODY_SIZE))
+
 static void add_task(const struct db_rows *r, void *arg)
 {
-    task_read(r, TASK_READ_SHORT, task_array_add(arg));
+    task_read(r, ENDED_COLUMNS, task_array_add(arg));
 }
 
 int lease_store_expired(struct db *db, const char *after_tag, const uint64_t *but, size_t but_count,
@@ -153,7 +161,7 @@ int lease_store_expired(struct db *db, const char *after_tag, const uint64_t *bu
     skip_locked = skip_locked && db_skips_locked(db);
     buf_str(&sql, skip_locked ? rows_before_skip(db) : "");
     buf_str(&sql, "SELECT ");
-    unsigned count = task_read_put_columns(&sql, "t.", TASK_READ_SHORT);
+    unsigned count = task_read_put_columns(&sql, "t.", ENDED_COLUMNS);
     sql_put(&sql,
             " FROM dq_task t FORCE INDEX (due) WHERE t.status = ? AND (" SQL_LEASE_ENDED
             " OR " SQL_LEASE_AHEAD("?") ")",
