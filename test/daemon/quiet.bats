@@ -102,3 +102,14 @@ ENDH
     refute test -e "$BATS_TEST_TMPDIR/began"
     dqd_stop
 }
+
+@test 'dq quiet says at a terminal what it waits for, and stops waiting for a dqd that is not alive' {
+    fake_dqd t
+    sql "UPDATE dq_poller SET last_seen = last_seen - INTERVAL 1 SECOND"
+    local gone="UPDATE dq.dq_poller SET last_seen = last_seen - INTERVAL 2 HOUR"
+    "$DQ_TOP/test/lib/terminal" 120 "$DQ_BIN/dq" quiet vm <<END >"$BATS_TEST_TMPDIR/seen"
+wait waiting for dqds that have not heard of it
+run '$DQ_TOP/bin/dq-sandbox' sql '$DQ_SANDBOX' -- -e '$gone'
+END
+    tail -n 1 "$BATS_TEST_TMPDIR/seen" | grep -q 'vm is quiet; 0 handlers continue'
+}

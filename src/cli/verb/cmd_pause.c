@@ -8,6 +8,7 @@
 #include "cli/line/verbs.h"
 #include "cli/many/act.h"
 #include "cli/many/change.h"
+#include "cli/show/progress.h"
 #include "store/ask/targets.h"
 #include "store/ask/task_change.h"
 
@@ -264,11 +265,11 @@ const struct cmd cmd_resume = {
 /* ---- quiet, unquiet ---- */
 
 struct quieted {
-    const char *name; /* "HOST" or "HOST:PID" */
-    int64_t asked_at; /* dqds that were seen later have heard of it */
-    /* of those that are alive, or were within a day */
-    bool known, unheard; /* there are some; a live one has not heard of it */
-    uint64_t running;    /* their handlers */
+    const char *name;        /* "HOST" or "HOST:PID" */
+    int64_t asked_at;        /* dqds that were seen later have heard of it */
+    bool known;              /* there are some that are alive, or were within a day */
+    unsigned alive, unheard; /* of these so many have not heard of it */
+    uint64_t running;        /* their handlers */
 };
 
 static int look_at_dqds(struct cmd_context *c, struct quieted *q, struct err *err)
@@ -278,13 +279,14 @@ static int look_at_dqds(struct cmd_context *c, struct quieted *q, struct err *er
     int rc = poller_store_list(c->db, &p, &count, err);
     if (rc < 0)
         return rc;
-    q->unheard = false;
+    q->alive = q->unheard = 0;
     q->running = 0;
     for (size_t i = 0; i < count; i++) {
         MEM_LOCAL char *one = mem_printf("%s:%" PRIu32, p[i].host, p[i].pid);
         bool same = strcmp(q->name, p[i].host) == 0 || strcmp(q->name, one) == 0;
         q->known |= same;
-        q->unheard |= same && p[i].alive && p[i].last_seen_at <= q->asked_at;
+        q->alive += same && p[i].alive;
+        q->unheard += same && p[i].alive && p[i].last_seen_at <= q->asked_at;
         q->running += same && p[i].alive ? (uint64_t)p[i].running : 0;
     }
     poller_store_free(p, count);
@@ -294,14 +296,19 @@ static int look_at_dqds(struct cmd_context *c, struct quieted *q, struct err *er
 /* The last look is made when all have heard of it: only then do they count what has not started. */
 static int wait_for_dqds(struct cmd_context *c, struct quieted *q, struct err *err)
 {
+    struct progress progress;
     int rc = cmd_now(c, &q->asked_at, err);
     if (rc == 0)
         rc = look_at_dqds(c, q, err);
+    progress_init(&progress, c->quiet, "");
     for (bool again = q->unheard; rc == 0 && again;) {
         again = q->unheard;
+        progress_phase(&progress, "waiting for dqds that have not heard of it",
+                       q->alive ? 1 - (double)q->unheard / q->alive : 1);
         nanosleep(&(struct timespec){0, 50000000}, NULL);
         rc = look_at_dqds(c, q, err);
     }
+    progress_clear(&progress);
     return rc < 0 ? err_set(err, rc, "%s; %s is quiet nevertheless", err->text, q->name) : 0;
 }
 
