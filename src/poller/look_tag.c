@@ -13,6 +13,9 @@
  * their leases end. */
 #define AHEAD_US INT64_C(100000)
 #define AHEAD_MOST 1500
+/* With so many results of a tag to be recorded, in two statements, no more of its tasks are claimed:
+ * the results of others wait behind them, and a lost dqd would have done all of that in vain. */
+#define UNRECORDED_MOST 1000
 /* A handler that cannot be started is tried again as soon as an operator may have fixed it, and not
  * too late after that. */
 #define REST_MIN_US INT64_C(5000000)
@@ -72,7 +75,7 @@ uint32_t look_tag_want(const struct look_tag *t, uint32_t room, bool others_wait
     uint32_t mine = jobs_of(t), at_once = MIN(t->max_running, room), more, target;
     uint32_t quick = at_once - MIN(at_once, t->elsewhere); /* what ends elsewhere takes long */
 
-    if (!at_once)
+    if (!at_once || t->unrecorded >= UNRECORDED_MOST)
         return 0;
     if (t->batch > 1) /* one batch waiting behind each that runs is enough */
         more = MIN(ahead(t, quick), quick);
