@@ -91,7 +91,7 @@ BEGIN
       live = IF(task_key = p_key AND tag = p_tag, IF(LAST_INSERT_ID(id + v_had + IF(status IN (0, 5, 6), 0, v_running)), 1, 1), -1),
       version = version + IF(v_replace AND status IN (0, 5, 6), 1, 0),
       run = run + (run < 4294967295 AND v_replace AND status IN (0, 5, 6) AND (claim_token IS NOT NULL OR execution_time IS NOT NULL)),
-      claim_token = IF(v_replace AND status IN (0, 5, 6) AND execution_time IS NULL, NULL, claim_token),
+      host = IF(v_replace AND status IN (0, 5, 6) AND execution_time IS NULL, NULL, host),
       attempt = IF(v_replace AND status IN (0, 5, 6), p_attempt, attempt),
       message_body = IF(v_replace AND status IN (0, 5, 6), p_body, message_body),
       body_size = IF(v_replace AND status IN (0, 5, 6), OCTET_LENGTH(p_body), body_size),

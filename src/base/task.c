@@ -154,7 +154,7 @@ void task_put_run_id(struct buf *b, uint64_t id, uint32_t run)
 
 int64_t task_late_from(const struct task *t)
 {
-    bool given_back = t->claimed && t->execution_at == TASK_TIME_NONE;
+    bool given_back = t->host && t->execution_at == TASK_TIME_NONE;
     int64_t moved_at = t->status == TASK_PENDING && !given_back ? t->update_at : TASK_TIME_NONE;
 
     return MAX(MAX(t->expected_at, t->create_at), moved_at);

@@ -141,6 +141,8 @@ END
     [[ $(dq reschedule -t t --in 5h 2>&1) == *'1 of them expire: that time moves along'* ]]
     [ "$(expiry)" = 600000000 ]
     is 'expires_time > UTC_TIMESTAMP(3) + INTERVAL 5 HOUR' 1
+    for i in 1 2 3; do dq -q reschedule -t t --at 2001-01-01T00:00:00Z; done
+    is 'expires_time BETWEEN UTC_TIMESTAMP(3) + INTERVAL 9 MINUTE AND UTC_TIMESTAMP(3) + INTERVAL 10 MINUTE' 1
     dq -q add t --in 1h --expires 20m --key k --key-conflict replace
     [ "$(expiry)" = 1200000000 ]
     [[ $(dq why -t t) == *'expiry (in 1h'* ]]
@@ -181,7 +183,9 @@ END
     dq -q add t --key explicit --expires 10m
     sql "UPDATE dq_task SET create_time = create_time - INTERVAL 1 HOUR, expected_time = create_time,
              update_time = create_time + INTERVAL 1 SECOND, expires_time = expires_time - INTERVAL 1 HOUR,
-             claim_token = IF(task_key = 'given-back', REPEAT('x', 16), NULL)"
+             claim_token = IF(task_key = 'given-back', REPEAT('x', 16), NULL),
+             host = IF(task_key = 'given-back', 'h', NULL)"
+    dq -q reschedule -t t --key given-back "${past[@]}"
     for key in replace given-back; do dq -q add t --key $key --key-conflict replace "${past[@]}"; done
     dq -q add t --key again --key-conflict again
     dq -q reschedule -t t --key reschedule "${past[@]}"
@@ -190,6 +194,7 @@ END
     dq -q retry -t t -s cancelled --key retry "${past[@]}"
     sql "CALL dq_add_options('t', 'procedure', '',
                              JSON_OBJECT('utc', '2001-01-01 00:00:00', 'key_conflict', 'replace'), @id)"
+    [ "$(sql "SELECT GROUP_CONCAT(task_key) FROM dq_task WHERE run > 0")" = given-back ] # it has another body
     dqd
     [ "$(sql "SELECT GROUP_CONCAT(task_key ORDER BY id) FROM dq_task WHERE status <> 1")" = untouched ]
     is 'status = 4' 1

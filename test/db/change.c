@@ -318,6 +318,36 @@ static void an_event_counts_what_was_committed(void **state)
     }
 }
 
+/* Others have changed the tasks between the look and the change: of an act, the event names exactly
+ * the tasks that it has changed. */
+static void an_event_names_what_it_has_changed(void **state)
+{
+    const struct task_change cancels = {.event = TASK_CANCEL, .expected_at = TASK_TIME_NONE};
+    struct task_filter f = by_tag("t");
+    (void)state;
+    for (int deletes = 0; deletes < 2; deletes++) {
+        struct event_act act = {.token = "1", .actor = "a@h", .verb = "x", .tag = "t"};
+        struct targets_steps recorded = {&act, NULL, NULL};
+        struct targets x = {0};
+        harness_setup(NULL);
+        for (int k = 0; k < 30; k++)
+            add("t", NULL, -1000);
+        if (deletes)
+            run(db, "UPDATE dq_task SET status = 2");
+        run(db, "CREATE TABLE others AS SELECT id FROM dq_task WHERE id %% 3 = 0");
+        ok(targets_list(db, &f, deletes ? TASK_FINISHED : TASK_LIVE, NULL, NULL, &x, &err));
+        run(db, "UPDATE dq_task SET status = %d, version = version + 1 WHERE id %% 3 = 0",
+            deletes ? TASK_PENDING : TASK_CANCELLED);
+        ok(task_change(db, &x, deletes ? NULL : &cancels, &recorded, &done, &faults, &err));
+        assert_int_equal(done.changed, 20);
+        assert_int_equal(number(db, "SELECT SUM(tasks) FROM dq_event"), 20);
+        assert_int_equal(
+            number(db, "SELECT SUM(FIND_IN_SET(a.id, e.ids) > 0) FROM dq_event e, others a"), 0);
+        run(db, "DROP TABLE others");
+        targets_done(&x);
+    }
+}
+
 static void new_times_are_spread_evenly(void **state)
 {
     struct task_change c = {
@@ -361,6 +391,7 @@ int main(void)
         cmocka_unit_test_setup(delete_goes_in_steps_and_spares_the_live, harness_setup),
         cmocka_unit_test_setup(a_change_that_is_stopped_leaves_whole_steps, harness_setup),
         cmocka_unit_test_setup(an_event_counts_what_was_committed, harness_setup),
+        cmocka_unit_test_setup(an_event_names_what_it_has_changed, harness_setup),
         cmocka_unit_test_setup(new_times_are_spread_evenly, harness_setup),
     };
     return cmocka_run_group_tests(tests, harness_group, harness_group_end);

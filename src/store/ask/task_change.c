@@ -85,17 +85,18 @@ static int change_rows(const struct changing *w, const struct part *p, uint64_t 
 
     if (task_transition(change->event)->due == DUE_GIVEN) {
         put_due(&due, w, p);
-        if (change->moves_expiry) /* Assignments are made from left to right. The past is now. */
-            sql_put(&times,
-                    ", expires_time = expires_time + INTERVAL TIMESTAMPDIFF(MICROSECOND,"
-                    " expected_time, GREATEST(UTC_TIMESTAMP(3), ?)) MICROSECOND, expected_time = ?",
-                    SQL_PART(due.data), SQL_PART(due.data));
+        if (change->moves_expiry) /* assignments are made from left to right; the past is now */
+            sql_put(
+                &times,
+                "expires_time = expires_time + INTERVAL TIMESTAMPDIFF(MICROSECOND, " SQL_LATE_FROM(
+                    "") ", GREATEST(UTC_TIMESTAMP(3), ?)) MICROSECOND, expected_time = ?, ",
+                SQL_PART(due.data), SQL_PART(due.data));
         else
-            sql_put(&times, ", expires_time = NULL, expected_time = ?", SQL_PART(due.data));
+            sql_put(&times, "expires_time = NULL, expected_time = ?, ", SQL_PART(due.data));
     }
     return sql_exec(w->db, ret_rows, err,
                     "UPDATE dq_task FORCE INDEX (PRIMARY) SET ?? WHERE ? AND ?",
-                    SQL_TRANSITION(change->event), SQL_PART(times.data), SQL_FROM(change->event),
+                    SQL_PART(times.data), SQL_TRANSITION(change->event), SQL_FROM(change->event),
                     CLAIM_REF_THESE(p->refs, p->count));
 }
 
@@ -117,56 +118,60 @@ static int end_attempts(struct db *db, struct claim_ref *refs, size_t count, boo
     return rc;
 }
 
-/* Reads the refs of those of x that are in the state in which the change leaves them. */
-static int read_changed(struct db *db, enum task_event event, const struct part *x,
-                        struct claim_ref *ret, size_t *ret_count, struct err *err)
+/* Leaves in p those that can be changed, and locks them. */
+static int lock_rows(const struct changing *w, struct part *p, struct err *err)
 {
-    for (size_t i = 0; i < x->count; i++)
-        ret[i] = (struct claim_ref){x->refs[i].id, x->refs[i].version + 1};
-    return claim_ref_find(db, ret, x->count, ret_count, err, "? AND ?",
-                          SQL_STATUSES(TASK_BIT(task_transition(event)->to)),
-                          CLAIM_REF_THESE(ret, x->count));
-}
+    struct claim_ref locked[ROWS_STEP];
+    size_t n = 0, kept = 0;
 
-/* If another session was quicker with some tasks, those that were changed have to be read. */
-static int record(const struct changing *w, const struct part *p, uint64_t rows, struct err *err)
-{
-    struct claim_ref changed[ROWS_STEP];
-    size_t count = p->count;
-
-    int rc =
-        w->act && rows < count ? read_changed(w->db, w->change->event, p, changed, &count, err) : 0;
-    return rc < 0 ? rc
-                  : event_store_add(w->db, w->act, rows < p->count ? changed : p->refs,
-                                    MIN(rows, count), err);
-}
-
-static int change_together(const struct changing *w, const struct part *p, bool drop_stale,
-                           struct step *ret, struct err *err)
-{
-    struct claim_ref running[ROWS_STEP];
-    struct step step = {0, 0};
-    size_t count = 0;
-
-    for (size_t i = 0; i < p->count; i++)
-        if (p->running[i])
-            running[count++] = p->refs[i];
-    int rc = db_begin(w->db, err);
+    int rc = claim_ref_find(w->db, locked, p->count, &n, err, "? AND ? FOR UPDATE",
+                            SQL_FROM(w->change->event), CLAIM_REF_THESE(p->refs, p->count));
     if (rc < 0)
         return rc;
-    rc = end_attempts(w->db, running, count, drop_stale, &step.running, err);
+    qsort(locked, n, sizeof *locked, claim_ref_compare);
+    for (size_t i = 0; i < p->count; i++) {
+        if (!bsearch(&p->refs[i], locked, n, sizeof *locked, claim_ref_compare))
+            continue;
+        p->refs[kept] = p->refs[i];
+        p->running[kept] = p->running[i];
+        p->place[kept++] = p->place[i];
+    }
+    p->count = kept;
+    return 0;
+}
+
+/* locks: those that can be changed are locked first, because another session was quicker with some:
+ * which were changed here could not be told afterwards. */
+static int change_together(const struct changing *w, const struct part *all, bool locks,
+                           bool drop_stale, struct step *ret, struct err *err)
+{
+    const struct task_transition *t = task_transition(w->change->event);
+    struct claim_ref running[ROWS_STEP];
+    struct step step = {0, 0};
+    struct part p = *all;
+    size_t count = 0;
+
+    int rc = db_begin(w->db, err);
+    if (rc == 0 && locks)
+        rc = lock_rows(w, &p, err);
+    for (size_t i = 0; i < p.count; i++)
+        if (p.running[i])
+            running[count++] = p.refs[i];
     if (rc == 0)
-        rc = change_rows(w, p, &step.rows, err);
-    if (rc == 0 && step.rows && task_transition(w->change->event)->from & TASK_FINISHED &&
-        task_transition(w->change->event)->to == TASK_PENDING)
-        rc = slot_record_reopen(w->db, p->refs, p->count, err);
+        rc = end_attempts(w->db, running, count, drop_stale, &step.running, err);
+    if (rc == 0 && p.count)
+        rc = change_rows(w, &p, &step.rows, err);
+    if (rc == 0 && step.rows && t->from & TASK_FINISHED && t->to == TASK_PENDING)
+        rc = slot_record_reopen(w->db, p.refs, p.count, err);
+    if (rc == 0 && w->act && step.rows < p.count)
+        rc = err_set(err, ERR_TRANSIENT, "another session has changed some of the tasks");
     if (rc == 0 && step.rows)
-        rc = record(w, p, step.rows, err);
+        rc = event_store_add(w->db, w->act, p.refs, p.count, err);
     rc = db_end(w->db, rc, err);
     if (rc == 0)
         *ret = step;
     if (rc == ERR_DUPLICATE && count && !drop_stale)
-        return change_together(w, p, true, ret, err);
+        return change_together(w, all, locks, true, ret, err);
     return rc;
 }
 
@@ -177,9 +182,13 @@ static int count_changed(struct db *db, enum task_event event, const struct part
     struct claim_ref next[ROWS_STEP];
     size_t count = 0;
 
+    for (size_t i = 0; i < x->count; i++)
+        next[i] = (struct claim_ref){x->refs[i].id, x->refs[i].version + 1};
     int rc = db_latest_begin(db, err);
     if (rc == 0)
-        rc = read_changed(db, event, x, next, &count, err);
+        rc = claim_ref_find(db, next, x->count, &count, err, "? AND ?",
+                            SQL_STATUSES(TASK_BIT(task_transition(event)->to)),
+                            CLAIM_REF_THESE(next, x->count));
     db_latest_end(db);
     *ret = (struct step){.rows = count};
     for (size_t i = 0; i < x->count; i++)
@@ -203,7 +212,7 @@ static int change_some(void *arg, const struct claim_ref *refs, const size_t *at
         part.running[i] = w->x->running[part.place[i]];
     }
     for (int tries = 0; tries < TARGETS_TRIES; tries++) {
-        rc = change_together(w, &part, false, &step, err);
+        rc = change_together(w, &part, tries > 0, false, &step, err);
         lost |= rc == ERR_LOST;
         if (rc == ERR_UNAVAILABLE && db_connect_again(w->db, rc, err))
             tries--;

@@ -72,9 +72,8 @@ static void put_transition(struct buf *sql, enum task_event event, const char *f
         buf_str(sql, ", attempt = 0");
     else if (t->attempt_change)
         buf_printf(sql, ", attempt = attempt %c 1", t->attempt_change > 0 ? '+' : '-');
-    if (t->due == DUE_GIVEN) /* a claim that it was given back from counts no more */
-        buf_str(sql,
-                ", delay_time = 0, claim_token = IF(execution_time IS NULL, NULL, claim_token)");
+    if (t->due == DUE_GIVEN) /* as SQL_MOVED needs it */
+        buf_str(sql, ", delay_time = 0, host = IF(execution_time IS NULL, NULL, host)");
     if (t->keeps_first)
         buf_str(sql, ", delay_time = IF(delay_time, delay_time, GREATEST(1, IFNULL(TIMESTAMPDIFF("
                      "MICROSECOND, create_time, expected_time) DIV 1000, 1)))");

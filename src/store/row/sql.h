@@ -136,8 +136,7 @@ void sql_put_due_beyond(struct buf *sql, const char *alias, char beyond,
  * NULL: never, or it was claimed and given back since. SQL_LATE_FROM: as task_late_from. alias: ""
  * or "t.". */
 #define SQL_MOVED(alias)                                                                           \
-    "IF(" alias "execution_time IS NULL AND " alias "claim_token IS NOT NULL, NULL, " alias        \
-    "update_time)"
+    "IF(" alias "execution_time IS NULL AND " alias "host IS NOT NULL, NULL, " alias "update_time)"
 #define SQL_LATE_FROM(alias)                                                                       \
     "GREATEST(" alias "expected_time, " alias                                                      \
     "create_time, COALESCE(" SQL_MOVED(alias) ", " alias "expected_time))"

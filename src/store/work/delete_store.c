@@ -8,17 +8,26 @@
 #include "store/db/db_latest.h"
 #include "store/row/sql.h"
 
-static int delete_rows(struct db *db, const struct claim_ref *refs, size_t count,
+/* locks: those that can be deleted are locked first, because another session was quicker with some:
+ * which were deleted here could not be told afterwards. */
+static int delete_rows(struct db *db, const struct claim_ref *refs, size_t count, bool locks,
                        struct event_act *act, size_t *ret_deleted, struct err *err)
 {
+    struct claim_ref locked[ROWS_STEP];
     uint64_t rows = 0;
 
     int rc = db_begin(db, err);
-    if (rc < 0)
-        return rc;
+    if (rc == 0 && locks) {
+        rc = claim_ref_find(db, locked, count, &count, err, "? AND ? FOR UPDATE",
+                            SQL_STATUSES(TASK_FINISHED), CLAIM_REF_THESE(refs, count));
+        refs = locked;
+    }
     /* without FORCE INDEX, all rows may be read, and their locks waited for */
-    rc = sql_exec(db, &rows, err, "DELETE t FROM dq_task t FORCE INDEX (PRIMARY) WHERE ? AND ?",
-                  SQL_STATUSES(TASK_FINISHED), CLAIM_REF_THESE(refs, count));
+    if (rc == 0 && count)
+        rc = sql_exec(db, &rows, err, "DELETE t FROM dq_task t FORCE INDEX (PRIMARY) WHERE ? AND ?",
+                      SQL_STATUSES(TASK_FINISHED), CLAIM_REF_THESE(refs, count));
+    if (rc == 0 && act && rows < count)
+        rc = err_set(err, ERR_TRANSIENT, "another session has changed some of the tasks");
     /* only of tasks that are gone: one that was retried meanwhile keeps its history */
     if (rc == 0 && rows)
         rc = sql_exec(
@@ -54,7 +63,7 @@ static int delete_some(void *arg, const struct claim_ref *refs, const size_t *at
 
     (void)at;
     for (int tries = 0; tries < w->tries; tries++) {
-        rc = delete_rows(w->db, refs, n, w->act, &deleted, err);
+        rc = delete_rows(w->db, refs, n, tries > 0, w->act, &deleted, err);
         lost |= rc == ERR_LOST;
         if (rc != ERR_LOST && rc != ERR_TRANSIENT)
             break;
