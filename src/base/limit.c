@@ -34,11 +34,11 @@ static struct limit_answer room(const struct limit *l, uint64_t running, int64_t
     if (l->breaker)
         a.may = 1;
     if (l->rate.count) {
-        int64_t now_us = now_at * 1000;
+        int64_t from_us = (now_at + l->lead_ms) * 1000;
 
-        a.may = MIN(a.may, rate_may(&l->rate, l->next_us, now_us, now_us + horizon_ms * 1000));
+        a.may = MIN(a.may, rate_may(&l->rate, l->next_us, from_us, from_us + horizon_ms * 1000));
         if (!a.may)
-            return none(LIMIT_RATE, (rate_first(&l->rate, l->next_us, now_us) + 999) / 1000);
+            return none(LIMIT_RATE, (rate_first(&l->rate, l->next_us, from_us) + 999) / 1000);
     }
     return a;
 }
@@ -50,10 +50,13 @@ struct limit_answer limit_ask(const struct limit *l, uint64_t running, int64_t n
         return none(LIMIT_PAUSED, l->paused_until_at);
     if (lasts(l->held_until_at, now_at))
         return none(LIMIT_HELD, l->held_until_at);
+    const int64_t from_at = now_at + l->lead_ms;
     if (l->hours && !hours_open(l->hours, now_at))
         return none(LIMIT_CLOSED, hours_next(l->hours, now_at));
-    if (l->hours && !hours_open(l->hours, now_at + horizon_ms)) /* no start when they have closed */
-        horizon_ms = hours_next(l->hours, now_at) - now_at - 1;
+    if (l->hours && !hours_open(l->hours, from_at))
+        return none(LIMIT_CLOSED, hours_next(l->hours, from_at));
+    if (l->hours && !hours_open(l->hours, from_at + horizon_ms)) /* no start after they close */
+        horizon_ms = hours_next(l->hours, from_at) - from_at - 1;
     return room(l, running, now_at, horizon_ms);
 }
 

@@ -27,6 +27,7 @@ struct limit {
     const char *hold_reason;   /* NULL: none */
     bool probed;               /* its breaker's rest is over, and a task has begun since and runs */
     uint32_t breaker;          /* how often in a row it has opened; 0: it is closed */
+    int64_t lead_ms;           /* who asks cannot start any sooner than that after now */
 };
 /* Of a tag without a limit. */
 #define LIMIT_NONE                                                                                 \

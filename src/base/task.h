@@ -165,6 +165,7 @@ struct task {
     int64_t late_from_at; /* as task_late_from, if a claim won it; else TASK_TIME_NONE */
     int64_t start_at;     /* of one that a claim won: not before, because of a rate; 0: when due */
     int64_t late_us;      /* then: the distance of two starts */
+    int64_t close_at;     /* of one that a claim won: the hours of its limit end then; 0: never */
     uint32_t company;     /* tasks per process, if a claim won it: share it with equals only */
 };
 /* clang-format off */

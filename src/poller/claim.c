@@ -21,6 +21,10 @@
 
 /* What a rate could have started so long ago was left by whoever reserves its starts. */
 #define LIMIT_LEFT_MS 100
+/* What a claim under a limit writes besides the tasks: the limit, and COMMIT. */
+#define LIMIT_WRITES 2
+/* What a claim that took longer has won need not wait for the next claim. */
+#define LONG_US 5000
 
 void claim_free(struct claims *claims)
 {
@@ -195,6 +199,7 @@ static void claim_worked(struct claims *claims, struct tag_state *t, struct task
                            .next_at = saw->next_at,
                            .cost_us = saw->answered_us - saw->sent_us,
                            .took_us = when_steady_us() - sent_us,
+                           .more_writes = t->guarded ? LIMIT_WRITES : 0,
                            .answered_us = saw->answered_us,
                            .random = context_random()};
 
@@ -269,6 +274,7 @@ static struct claim_ask ask_of(struct claims *claims, const struct look_step *s)
         h->limit                                                                 ? h->limit
         : limited && handlers_share(tags_table(claims->tags)->handlers, t->name) ? t->name
                                                                                  : NULL;
+    const bool at_once = h->batch > 1 && !limit_name; /* what may start now, as one batch */
     struct claim_ask ask = {
         .tag = t->name,
         .limit = s->count,
@@ -291,9 +297,10 @@ static struct claim_ask ask_of(struct claims *claims, const struct look_step *s)
         .guarded = t->guarded,
         .unsure = claims->ctx->once && !t->guarded,
         .doubtful = look_tag_is_doubtful(s->tag),
-        .horizon_ms = h->batch > 1 && !limit_name ? 0
+        .horizon_ms = at_once             ? 0
                       : claims->ctx->once ? LIMIT_PASS_MS
                                           : look_pace_horizon_ms(&claims->look->pace),
+        .lead_ms = at_once ? 0 : look_pace_lead_ms(&claims->look->pace),
         .under = is_under,
         .under_arg = claims,
         .row_us = s->tag->claims.row_us,
@@ -370,6 +377,7 @@ static int do_step(struct claims *claims, const struct look_step *s, struct err 
 int claim_run(struct claims *claims, struct err *err)
 {
     const int64_t began_us = when_steady_us();
+    int64_t last_us = began_us;
     enum look_what last = LOOK_END;
 
     for (int64_t now_us = began_us;; now_us = when_steady_us()) {
@@ -382,7 +390,7 @@ int claim_run(struct claims *claims, struct err *err)
         }
         s = look_next(claims->look, now_us);
 
-        if (last == LOOK_CLAIM && s.what != LOOK_CLAIM)
+        if (last == LOOK_CLAIM && (s.what != LOOK_CLAIM || now_us - last_us > LONG_US))
             link_push(claims->ctx->link); /* what was taken starts while we go on asking */
         if (s.what == LOOK_END)
             return 0;
@@ -393,6 +401,7 @@ int claim_run(struct claims *claims, struct err *err)
             return rc;
         }
         last = s.what;
+        last_us = now_us;
     }
 }
 

@@ -29,6 +29,7 @@ struct flight_task {
     int64_t expected_at, late_from_at, expires_at;
     int64_t start_at;    /* not before, because of a rate; 0: when it is due */
     int64_t late_us;     /* then: the distance of two starts */
+    int64_t close_at;    /* not then or later, because of hours; 0: at any time */
     int64_t first_at;    /* when it was first due */
     uint32_t output_seq; /* of the last chunk of its output, see follow.h */
     bool lost;           /* the row is no longer ours: whatever the handler does is not recorded */

@@ -49,9 +49,18 @@ static void fail_job(struct handover *h, struct flight_job *j, const char *why)
     flight_job_free(h->flight, j);
 }
 
+/* It is not started from then on. */
+static void end_at(const struct context *ctx, int64_t at, struct message_job *m)
+{
+    const int64_t us = dbclock_reached_us(&ctx->clock, at);
+
+    m->expires_us = m->expires_us ? MIN(m->expires_us, us) : us;
+}
+
 /* When the first instruction may be executed; 0: at once. The claim has proved that all tasks are
- * due within LOOK_EARLY_MOST_MS, even if the clock was set since, or reserved their starts. None is
- * executed once the first one has expired. */
+ * due within LOOK_EARLY_MOST_MS, even if the clock was set since, or reserved their starts: those
+ * do not wait for a check, which would come too late if statements take long. None is executed once
+ * the first one has expired, or the hours of its limit are over. */
 static void set_start(const struct context *ctx, const struct flight_job *j, struct message_job *m)
 {
     int64_t now_us = when_steady_us(), at_us = 0;
@@ -61,16 +70,16 @@ static void set_start(const struct context *ctx, const struct flight_job *j, str
         int64_t due_us = dbclock_reached_us(&ctx->clock, t->expected_at);
 
         at_us = MAX(at_us, MIN(due_us, now_us + LOOK_EARLY_MOST_MS * 1000));
-        if (t->expires_at != TASK_TIME_NONE) {
-            const int64_t expires_us = dbclock_reached_us(&ctx->clock, t->expires_at);
-
-            m->expires_us = m->expires_us ? MIN(m->expires_us, expires_us) : expires_us;
-        }
+        if (t->expires_at != TASK_TIME_NONE)
+            end_at(ctx, t->expires_at, m);
+        if (t->close_at)
+            end_at(ctx, t->close_at, m);
         if (!t->start_at)
             continue;
-        at_us = MAX(at_us,
-                    MIN(dbclock_reached_us(&ctx->clock, t->start_at), now_us + RATE_HORIZON_US));
+        at_us =
+            MAX(at_us, MIN(dbclock_reached_us(&ctx->clock, t->start_at), now_us + RATE_HORIZON_US));
         m->late_us = MAX(at_us, now_us) + MAX(LATE_US, t->late_us);
+        m->vouched_us = MAX(m->vouched_us, MIN(m->late_us, j->leased_us + context_renew_us(ctx)));
     }
     m->start_us = at_us > now_us ? at_us : 0;
 }
@@ -137,6 +146,7 @@ static void fill_job(struct flight_job *j, struct task_array *won, size_t from)
                                             .expected_at = t->expected_at,
                                             .start_at = t->start_at,
                                             .late_us = t->late_us,
+                                            .close_at = t->close_at,
                                             .late_from_at = t->late_from_at,
                                             .expires_at = t->expires_at,
                                             .first_at = t->expected_at};

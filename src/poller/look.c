@@ -416,6 +416,8 @@ void look_claimed(struct look *l, struct look_tag *t, const struct look_claim *c
     look_turn_took(&l->turn, t, MIN((c->won + t->batch - 1) / t->batch, l->processes),
                    c->held != LIMIT_OPEN, l->set.slots, l->running);
     look_pace_took(&l->pace.claim_us, c->seen, c->cost_us + now_us - c->answered_us);
+    if (c->paced && c->won)
+        look_pace_limited(&l->pace, c->took_us);
     if (c->held == LIMIT_RATE)
         look_pace_rated(&l->pace, c->took_us, 8 * l->running > 5 * l->set.slots, now_us);
     if (c->won && !t->expected)
@@ -423,7 +425,8 @@ void look_claimed(struct look *l, struct look_tag *t, const struct look_claim *c
     if (c->next_known) /* a tag that was slow to answer once is not asked again to find out */
         l->pace.tag_cost_us = MIN(l->pace.tag_cost_us, c->cost_us);
     if (!c->bad)
-        look_changed(l, t, &t->claims, c->seen - c->left, now_us - c->answered_us, now_us);
+        look_changed(l, t, &t->claims, c->seen - c->left,
+                     now_us - c->answered_us - c->more_writes * l->write_us, now_us);
     learn(l, t, c, now_us);
     if (l->all && c->won && c->won == c->seen &&
         !c->some_aside) /* all that was due is taken, or all before the last of each level */

@@ -148,6 +148,7 @@ struct look_claim {
     int64_t cost_us;     /* of finding that out, and the candidates */
     int64_t answered_us; /* when they were known */
     int64_t took_us;     /* all of the claim */
+    int more_writes;     /* how many statements came then, besides the one that changed the tasks */
     uint64_t random;
 };
 void look_claimed(struct look *l, struct look_tag *t, const struct look_claim *c, int64_t now_us);

@@ -45,6 +45,10 @@
  * because a dqd that dies wastes them. */
 #define HORIZON_MS 100
 #define HORIZON_MOST_MS (RATE_RESERVED_US / 1000)
+/* Starts may be late by a little (handover.c), so a claim that takes less is as if it took no time.
+ * Of one that takes longer, three quarters come after it has read the limit. */
+#define LEAD_LESS_US 125000
+#define LEAD_MOST_MS (HORIZON_MOST_MS / 2)
 
 /* Of a look at all tags. Twice in a row: once is chance. */
 static int64_t cost_us(const struct look_pace *p)
@@ -141,9 +145,29 @@ void look_pace_rated(struct look_pace *p, int64_t took_us, bool full, int64_t no
         p->horizon_ms = MIN(ms + ms / 8, HORIZON_MOST_MS);
 }
 
+/* Twice in a row: once is chance. */
+static int64_t limited_us(const struct look_pace *p)
+{
+    return MIN(p->limited_us[0], p->limited_us[1]);
+}
+
+/* The next claim has to reserve starts before those of this one are used up. */
 int64_t look_pace_horizon_ms(const struct look_pace *p)
 {
-    return MAX(p->horizon_ms, HORIZON_MS);
+    const int64_t ms = MAX(MAX(p->horizon_ms, HORIZON_MS), limited_us(p) * 3 / 2000);
+
+    return MIN(ms, HORIZON_MOST_MS - look_pace_lead_ms(p));
+}
+
+void look_pace_limited(struct look_pace *p, int64_t took_us)
+{
+    p->limited_us[1] = p->limited_us[0];
+    p->limited_us[0] = took_us;
+}
+
+int64_t look_pace_lead_ms(const struct look_pace *p)
+{
+    return MIN(MAX(limited_us(p) * 3 / 4 - LEAD_LESS_US, 0) / 1000, LEAD_MOST_MS);
 }
 
 int64_t look_pace_woken(struct look_pace *p, int64_t now_us, int64_t cost_us)

@@ -28,6 +28,7 @@ struct look_pace {          /* initialize with {0}, but for poll_us */
     /* the part of LOOK_RATED_US that claims under a rate have taken lately, when that was measured,
      * and how far they reserve starts ahead because of it */
     int64_t rated_us, rated_at_us, horizon_ms;
+    int64_t limited_us[2]; /* what the last claims under a limit have taken */
 };
 
 /* A look at all tags took this long; or the server gave it up at its limit, after this long. */
@@ -59,6 +60,10 @@ int64_t look_pace_early_ms(const struct look_pace *p);
 #define LOOK_RATED_US INT64_C(250000)
 void look_pace_rated(struct look_pace *p, int64_t took_us, bool full, int64_t now_us);
 int64_t look_pace_horizon_ms(const struct look_pace *p);
+/* A claim under a rate or hours took this long, and has won tasks. How long after it has read its
+ * limit its tasks can start, and it is known, if that is long: starts in between would be lost. */
+void look_pace_limited(struct look_pace *p, int64_t took_us);
+int64_t look_pace_lead_ms(const struct look_pace *p);
 
 /* Looks that cost this much follow a wake-up. Returns when the next one may be reported. */
 int64_t look_pace_woken(struct look_pace *p, int64_t now_us, int64_t cost_us);

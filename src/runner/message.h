@@ -56,7 +56,7 @@ struct message_job {
     /* not after, unless VOUCH extends it: the task may have been cancelled */
     int64_t vouched_us;
     int64_t late_us;     /* a rate has reserved its start, and later it is none; 0: it has not */
-    int64_t expires_us;  /* not started from then on: one of its tasks expires; 0: none does */
+    int64_t expires_us;  /* not started from then on: a task expires, or its hours end; 0: none */
     int64_t deadline_at; /* killed before this unless renewed */
     const void *input;   /* the body, or JSON lines */
     size_t input_size;

@@ -1,5 +1,7 @@
 /* Claims under the row of a limit: starts of a rate are reserved with the tasks. */
 #include "harness.h"
+
+#include <sys/param.h>
 #include "base/text.h"
 #include "poller/hold.h"
 
@@ -72,12 +74,31 @@ static void each_task_has_its_start(void **state)
     /* it wanted more, and is to come again before the next start, but not for each one */
     assert_int_equal(number(db, "SELECT rate_full FROM dq_limit"), 1);
     assert_int_equal(saw.held, LIMIT_RATE);
-    assert_int_equal(saw.limit_at - first_at, ask.horizon_ms / 2);
+    assert_int_equal(saw.limit_at - first_at, ask.horizon_ms - MIN(ask.horizon_ms / 2, 400));
     assert_true(saw.guarded && saw.paced);
     claim_some();
     assert_int_equal(won.count, 0);
     assert_int_equal(saw.held, LIMIT_RATE);
     assert_int_equal(next_start(), first_at + 3 * SLOT_MS);
+}
+
+/* The starts until then would be lost. */
+static void no_start_is_reserved_before_the_claim_is_likely_to_be_over(void **state)
+{
+    (void)state;
+    add_due(5);
+    ask.lead_ms = 5000;
+    int64_t now_at =
+        number(db, "SELECT TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(3)) DIV 1000");
+    claim_some();
+    ask.lead_ms = 0;
+    assert_int_equal(won.count, 3);
+    int64_t first_at = won.items[0].start_at;
+    assert_true(first_at >= now_at + 5000);
+    assert_int_equal(next_start(), first_at + 3 * SLOT_MS);
+    assert_int_equal(saw.limit_at + 5000 - first_at, ask.horizon_ms - MIN(ask.horizon_ms / 2, 400));
+    claim_some();
+    assert_int_equal(won.count, 0);
 }
 
 static void what_gets_all_that_it_wants_does_not_fill_the_rate(void **state)
@@ -230,6 +251,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(each_task_has_its_start, setup, teardown),
+        cmocka_unit_test_setup_teardown(no_start_is_reserved_before_the_claim_is_likely_to_be_over,
+                                        setup, teardown),
         cmocka_unit_test_setup_teardown(what_gets_all_that_it_wants_does_not_fill_the_rate, setup,
                                         teardown),
         cmocka_unit_test_setup_teardown(running_bounds_what_a_rate_lets_start, setup, teardown),

@@ -32,6 +32,8 @@ static bool read_stored(char *text, struct limit *l)
             l->paused_until_at = strtoll(word + 7, NULL, 10);
         else if (!strncmp(word, "ahead=", 6))
             horizon_ms = strtoll(word + 6, NULL, 10);
+        else if (!strncmp(word, "lead=", 5))
+            l->lead_ms = strtoll(word + 5, NULL, 10);
         else if (!strncmp(word, "reason=", 7))
             l->reason = l->hold_reason = word + 7;
         else if (!strcmp(word, "held=never"))

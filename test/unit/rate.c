@@ -202,6 +202,28 @@ static void a_rate_that_is_raised_forgets_no_start(void **state)
     }
 }
 
+/* Starts that come before a claim is over are lost, so those behind it are reserved, and as many as
+ * until the next claim is over. */
+static void a_database_that_is_far_away_loses_no_starts(void **state)
+{
+    struct look_pace pace = {0};
+
+    (void)state;
+    for (int i = 0; i < 3; i++)
+        look_pace_limited(&pace, 3000);
+    assert_int_equal(look_pace_lead_ms(&pace), 0);
+    assert_int_equal(look_pace_horizon_ms(&pace), 100);
+    look_pace_limited(&pace, 800000); /* chance */
+    assert_int_equal(look_pace_lead_ms(&pace), 0);
+    look_pace_limited(&pace, 800000);
+    assert_int_equal(look_pace_lead_ms(&pace), 475);
+    assert_int_equal(look_pace_horizon_ms(&pace), 1200);
+    for (int i = 0; i < 2; i++)
+        look_pace_limited(&pace, 60000000);
+    assert_int_equal(look_pace_lead_ms(&pace), 1000);
+    assert_int_equal(look_pace_horizon_ms(&pace), 1000); /* no further ahead than two seconds */
+}
+
 /* They wait for the same connection as all other claims. */
 static void claims_under_rates_that_take_most_of_the_time_reserve_more_starts(void **state)
 {
@@ -236,6 +258,7 @@ int main(int argc, char **argv)
     const struct CMUnitTest others[] = {
         cmocka_unit_test(random_sequences_keep_the_promise_and_waste_nothing),
         cmocka_unit_test(a_limit_that_is_always_used_reaches_its_rate),
+        cmocka_unit_test(a_database_that_is_far_away_loses_no_starts),
         cmocka_unit_test(claims_under_rates_that_take_most_of_the_time_reserve_more_starts),
         cmocka_unit_test(a_clock_that_jumps_floods_nothing_and_stops_nothing),
         cmocka_unit_test(a_rate_that_is_raised_forgets_no_start),

@@ -48,9 +48,10 @@ struct claim_ask {
     const char *limit_name; /* of the handler; NULL: the tag's */
     /* as the last claim has seen it: that row is to be locked, as it is for tag_limit.running */
     bool guarded;
-    bool unsure;        /* nothing else tells of it: look if nothing is found */
-    bool doubtful;      /* it seems that nothing may start: read it, or the pause, before */
-    int64_t horizon_ms; /* reserve the starts of a rate so far ahead */
+    bool unsure;   /* nothing else tells of it: look if nothing is found */
+    bool doubtful; /* it seems that nothing may start: read it, or the pause, before */
+    /* reserve the starts of a rate so far ahead; none before the claim is likely to be over */
+    int64_t horizon_ms, lead_ms;
     /* limit_name: whether another tag is under it, too */
     bool (*under)(void *arg, const char *tag);
     void *under_arg;

@@ -3,6 +3,7 @@
  * and what is taken of it is written before that lock ends.
  */
 #include "store/work/claim_limit.h"
+#include "base/hours.h"
 #include "base/mem.h"
 #include "base/when.h"
 #include "store/db/columns.h"
@@ -61,14 +62,18 @@ static int count_running(struct db *db, const struct claim_ask *ask, struct limi
     return rc;
 }
 
+/* Ends before what is reserved is used up, by half of it or this. */
+#define AGAIN_BEFORE_MS 400
+
 /* When to claim again: as many slots of a rate as the horizon has are reserved together. */
 static void see(const struct claim_ask *ask, const struct limit_row *row,
                 const struct limit_answer *a, struct claim_seen *saw)
 {
     saw->held = a->why;
-    saw->limit_at = a->why == LIMIT_RATE
-                        ? MAX(a->again_at - ask->horizon_ms, row->now_at + ask->horizon_ms / 2)
-                        : a->again_at;
+    const int64_t before_ms = MIN(ask->horizon_ms - ask->horizon_ms / 2, AGAIN_BEFORE_MS);
+    saw->limit_at = a->why == LIMIT_RATE ? MAX(a->again_at - ask->lead_ms - ask->horizon_ms,
+                                               row->now_at + ask->horizon_ms - before_ms)
+                                         : a->again_at;
     saw->guarded = row->is_strict;
     saw->probing = row->limit.breaker > 0;
     saw->set_back |= row->limit.rate.count &&
@@ -91,6 +96,7 @@ int claim_limit_read(struct db *db, const struct claim_ask *ask, struct limit_ro
     limit_row_put_select(&sql, ask->limit_name ? NULL : count.data);
     sql_put(&sql, " WHERE g.name = ?", SQL_TEXT(name_of(ask)));
     int rc = db_first(db, &sql, limit_row_columns, take_row, row, err);
+    row->limit.lead_ms = ask->lead_ms;
     if (!row->limit.running)
         row->limit.running = ask->tag_limit.running;
     if (rc >= 0 && (row->limit.breaker || (ask->limit_name && row->limit.running)))
@@ -140,12 +146,13 @@ int claim_limit_reserve(struct db *db, const struct claim_ask *ask, struct limit
     MEM_LOCAL int64_t *starts = mem_alloc((n + 1) * sizeof *starts);
     const int64_t since_at = rate_since(&l->rate, l->next_us, row->now_at * 1000) / 1000;
 
-    l->next_us = rate_take(&l->rate, l->next_us, row->now_at * 1000, starts, n);
+    const int64_t from_us = (row->now_at + l->lead_ms) * 1000;
+    l->next_us = rate_take(&l->rate, l->next_us, from_us, starts, n);
     for (size_t i = 0; i < n; i++) {
         tasks->items[i].start_at = (starts[i] + 999) / 1000;
         tasks->items[i].late_us = rate_slot_us(&l->rate);
     }
-    if (starts[0] <= row->now_at * 1000) /* and the task was due */
+    if (starts[0] <= from_us) /* and the task was due */
         saw->left_ms = row->now_at - MAX(since_at, tasks->items[0].late_from_at);
     struct limit_answer next = limit_ask(l, row->running + n, row->now_at, ask->horizon_ms);
     if (next.why == LIMIT_RATE)
@@ -165,9 +172,11 @@ void claim_limit_count(const struct limit_row *row, struct task_array *tasks)
     l.rate = (struct rate){0}; /* it has given each a start */
     l.rate_full = false;
     const int64_t since_at = limit_since(&l, row->now_at);
+    const int64_t close_at = l.hours ? MIN(hours_next(l.hours, row->now_at), WHEN_AT_MAX) : 0;
     for (size_t i = 0; i < tasks->count; i++) {
         struct task *t = &tasks->items[i];
         const int64_t start_at = full || t->start_at > row->now_at ? t->start_at : 0;
         t->late_from_at = MAX(t->late_from_at, MAX(start_at, since_at));
+        t->close_at = close_at;
     }
 }
