@@ -103,11 +103,12 @@ static void test_a_synonym_of_a_verb_names_it(void **state)
     }
 }
 
-/* Of several hosts, these may use one that is read-only. */
+/* Of several hosts, these may use one that is read-only; but for dq wait, which acts on the answer.
+ */
 static void test_what_changes_nothing_is_content_with_a_reader(void **state)
 {
     static const char writers[] = " add cancel retry reschedule run-now pause resume limit quiet "
-                                  "unquiet delete init bench purge import ";
+                                  "unquiet delete init bench purge import wait ";
 
     (void)state;
     for (size_t v = 0; verbs_table[v]; v++) {

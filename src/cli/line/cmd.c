@@ -108,6 +108,13 @@ static void be_patient(struct cmd_context *c)
     db_connect_patiently(c->db, ms, person || c->verbose ? say_away : NULL, c);
 }
 
+void cmd_note_read_only(const struct cmd_context *c)
+{
+    if (db_connect_is_read_only(c->db))
+        cmd_note(c, "%s is read-only, and no other host can be used: what it shows may be old",
+                 db_server(c->db));
+}
+
 int cmd_open(struct cmd_context *c, enum cmd_level level, struct err *err)
 {
     int rc = 0;
@@ -118,16 +125,15 @@ int cmd_open(struct cmd_context *c, enum cmd_level level, struct err *err)
     if (rc == 0 && level >= CMD_DB && !c->db) {
         c->db = db_new(&c->conf->mysql);
         if (c->cmd->reads_only || c->cmd->pages)
-            db_connect_for_reading(c->db);
+            db_connect_for_reading(c->db, true);
         be_patient(c);
     }
     if (rc == 0 && level >= CMD_SCHEMA && !c->checked) {
         rc = db_connect(c->db, err);
-        if (rc == 0 && db_connect_is_read_only(c->db))
-            cmd_note(c, "%s is read-only, and no other host can be used: what it shows may be old",
-                     db_server(c->db));
-        if (rc == 0)
+        if (rc == 0) {
+            cmd_note_read_only(c);
             rc = schema_check(c->db, err);
+        }
         c->checked = rc == 0;
     }
     return rc;

@@ -84,7 +84,7 @@ struct cmd {
     int min_operands, max_operands; /* max less than min: as many as that; -1: any number */
     const char *instead;            /* an option that replaces them; NULL: none */
     enum cmd_level level;
-    bool reads_only;  /* changes nothing in the database: a read-only server will do */
+    bool reads_only;  /* changes nothing in the database, and a read-only server will do */
     bool pages;       /* the same, and on a terminal its output goes through a pager */
     unsigned formats; /* mask of OUT_BIT: what -o may ask for; 0: OUT_ANY */
     /* for --columns, and for that with -v; NULL: those of a task, and others, which run checks */
@@ -120,6 +120,8 @@ struct cmd_context {
 int cmd_open(struct cmd_context *c, enum cmd_level level, struct err *err)
     __attribute__((warn_unused_result));
 void cmd_close(struct cmd_context *c);
+/* Says it if the server in use is read-only. cmd_open does for the first connection. */
+void cmd_note_read_only(const struct cmd_context *c);
 bool cmd_prints(const struct cmd *cmd, int format); /* whether -o may ask for it */
 /* The field of the verb's option of that name; NULL: it has none. */
 const void *cmd_value(const struct cmd_context *c, const char *option);

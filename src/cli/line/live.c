@@ -8,6 +8,7 @@
 #include "cli/line/option.h"
 #include "cli/show/redraw.h"
 #include "cli/show/top_view.h"
+#include "store/db/db_connect.h"
 
 #include <sys/param.h>
 
@@ -17,8 +18,8 @@ void live_title(struct buf *b, const struct cmd_context *c, const char *left, un
     char clock[WHEN_TEXT_SIZE];
     const char *name = c->conf->dq.name;
 
-    buf_printf(&right, "%s%s%s/%s  ", name, *name ? "  " : "", db_host(c->db),
-               c->conf->mysql.database);
+    buf_printf(&right, "%s%s%s/%s%s  ", name, *name ? "  " : "", db_host(c->db),
+               c->conf->mysql.database, db_connect_is_read_only(c->db) ? " (read-only)" : "");
     if (c->style.cell.utc)
         when_format_utc(clock, when_host_wall());
     else
@@ -63,6 +64,7 @@ int live_run(struct cmd_context *c, struct err *err)
         c->now_at = TASK_TIME_NONE;
         c->notes = &fresh;
         out_capture(&fresh);
+        db_connect_seek_writable(c->db);
         rc = c->cmd->run(c, err);
         out_capture(NULL);
         c->notes = NULL;

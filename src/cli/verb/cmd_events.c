@@ -11,6 +11,7 @@
 #include "base/text.h"
 #include "base/when.h"
 #include "base/when_parse.h"
+#include "store/db/db_connect.h"
 
 #include <string.h>
 #include <sys/param.h>
@@ -133,6 +134,7 @@ static int look(struct cmd_context *c, struct history_ask *ask, struct following
                 struct err *err)
 {
     LOCAL_BY(history_done) struct history h = {0};
+    db_connect_seek_writable(c->db);
     c->now_at = TASK_TIME_NONE;
     int rc = cmd_now(c, &ask->now_at, err);
     if (rc < 0)
@@ -171,6 +173,8 @@ static int follow(struct cmd_context *c, struct history_ask *ask, struct err *er
             break;
         if (rc < 0 && !away)
             cmd_note(c, "%s; still following", err->text);
+        if (rc == 0 && away)
+            cmd_note_read_only(c);
         away = rc < 0;
         if (out_flush(err) < 0) {
             rc = ERR_SYSTEM;

@@ -13,6 +13,7 @@
 #include "base/when.h"
 #include "store/ask/task_get.h"
 #include "store/ask/task_list.h"
+#include "store/db/db_connect.h"
 #include "store/fleet/attempt_store.h"
 #include "store/fleet/output_store.h"
 
@@ -256,6 +257,9 @@ static int follow(struct logs *l, bool once, struct err *err)
 {
     bool away = false;
 
+    /* one that is behind would not know of a new attempt */
+    if (!db_connect_is_read_only(l->c->db))
+        db_connect_for_reading(l->c->db, false);
     for (;;) {
         int rc = step(l, err);
         if (rc < 0 && !((l->attempt.version || !once) && err_may_pass(rc)))

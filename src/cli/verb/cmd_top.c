@@ -15,6 +15,7 @@
 #include "base/task.h"
 #include "base/text.h"
 #include "base/when.h"
+#include "store/db/db_connect.h"
 
 #include <errno.h>
 #include <signal.h>
@@ -115,6 +116,7 @@ static void load(struct top *t)
     struct err err = {0};
     MEM_LOCAL char *chosen = t->data.count ? mem_strdup(t->data.tags[t->chosen].name) : NULL;
 
+    db_connect_seek_writable(t->c->db);
     if (top_load(t->c, t->filter, &fresh, &err) < 0) {
         bool away = err.code == ERR_LOST || err.code == ERR_UNAVAILABLE;
         t->trouble = err;

@@ -2,7 +2,8 @@
  * cmd_wait.c - dq wait: until tasks are finished, as `wait` does for jobs of a shell.
  *
  * Invariant: it ends when every task is finished or gone, or when the time is up, and if the
- * database is unavailable for a while it only waits longer.
+ * database is unavailable for a while it only waits longer. A read-only server is not asked: to one
+ * that is behind, a task that was begun again is still finished.
  */
 #include "cli/judge/fleet.h"
 #include "cli/line/select.h"
@@ -179,6 +180,5 @@ const struct cmd cmd_wait = {
     .min_operands = 1,
     .max_operands = -1,
     .instead = "key",
-    .reads_only = true,
     .run = run,
 };

@@ -26,6 +26,8 @@
 
 #define ORPHAN_WAIT_MS 3000
 #define PATIENT_NAP_MS 50
+/* A host that is down may take connect_timeout to find out, and a screen stands still meanwhile. */
+#define READ_ONLY_MS (20 * WHEN_SECOND)
 #define PATIENT_NAP_MOST_MS 1000
 
 /* The client library always begins by looking up the port of the service "mysql", even if it does
@@ -438,9 +440,15 @@ static int connect_any(struct db *db, const char *database, struct err *err)
     return connect_host(db, host, port, database, err);
 }
 
-void db_connect_for_reading(struct db *db)
+void db_connect_for_reading(struct db *db, bool yes)
 {
-    db->reader = true;
+    db->reader = yes;
+}
+
+void db_connect_seek_writable(struct db *db)
+{
+    if (db_connect_is_read_only(db) && when_steady() - db->connected_at >= READ_ONLY_MS)
+        db_handle_drop(db);
 }
 
 unsigned db_connect_left(const struct db *db)

@@ -32,12 +32,15 @@ int db_connect_create(struct db *db, struct err *err) __attribute__((warn_unused
  * a process can give up its privileges after this. */
 int db_connect_load_secret(struct db *db, struct err *err) __attribute__((warn_unused_result));
 
-/* Call before connecting: the caller only reads, and accepts a read-only server if no other can be
- * used. */
-void db_connect_for_reading(struct db *db);
+/* Whether later connections may be to a read-only server if no other can be used: the caller only
+ * reads. */
+void db_connect_for_reading(struct db *db, bool yes);
 /* Whether the server in use is read-only; always false without several hosts and
  * db_connect_for_reading. */
 bool db_connect_is_read_only(const struct db *db);
+/* For one that reads again and again: if the server is read-only and has been in use for a while,
+ * the next statement looks for a better one. Not within a transaction. */
+void db_connect_seek_writable(struct db *db);
 
 /* From now on, connecting, and SELECT outside of a transaction, are tried again while no server is
  * available: for ms at most, with growing pauses, counted from the beginning of an outage. away is

@@ -1,5 +1,6 @@
 """The network between dq and the server: cuts, delays, injected errors, failover, refused connections."""
 import re
+import subprocess
 import threading
 import time
 
@@ -574,6 +575,59 @@ def only_a_replica(t):
                 t.expect(said and why in said[0], f"dq add does not say what is wrong with each host: {done.stderr}")
     finally:
         t.sql("SET GLOBAL read_only = 0")
+
+
+@case("back-to-the-primary", 35)
+def back_to_the_primary(t):
+    """The first host goes away, and the second one is read-only and behind: a task that has been begun again is still
+    done there. dq wait and dq logs -f ask it nothing. dq events -f and dq list --watch say that it is read-only, and go
+    back to the first one."""
+    first, second = t.proxy(tcp=True), t.proxy(tcp=True)
+    t.configure({"socket": None, "host": f"127.0.0.1:{first.port}, 127.0.0.1:{second.port}"})
+    second.rules, second.record = [Rule("global.read_only", "lie", lie=b"1")], True
+    t.add(1, in_ms=3_600_000)
+    dq, followers = f"exec {t.bin}/dq --config {t.ini}", {}
+    for name, command in {
+        "wait": f"{dq} wait 1",
+        "logs": f"{dq} logs -f 1",
+        "events": f"{dq} events -f -e pause",
+        "list": f"exec script -qfc '{dq} list --watch 1s' /dev/null",
+    }.items():
+        with open(f"{t.dir}/{name}", "wb") as said:
+            followers[name] = subprocess.Popen(  # pylint: disable=consider-using-with
+                ["/bin/sh", "-c", command],
+                stdin=subprocess.PIPE,
+                stdout=said,
+                stderr=said,
+                env={**t.environment, "TERM": "vt100"},
+            )
+
+    def has_said(name, text):
+        with open(f"{t.dir}/{name}", encoding="utf-8") as f:
+            return text in f.read()
+
+    try:
+        t.wait(lambda: first.connections() == 4 and has_said("logs", "waiting until"), "all have begun")
+        t.faults.add("replica")
+        t.sql("UPDATE dq_task SET status = 1")  # as the second one still has it
+        first.close()
+        for name in ("wait", "logs"):
+            t.wait(lambda name=name: has_said(name, "; still "), f"dq {name} goes on")
+        t.wait(lambda: has_said("events", "what it shows may be old"), "dq events says that it may be old")
+        t.wait(lambda: has_said("list", "(read-only)"), "dq list --watch says that it is read-only")
+        t.sleep(2)
+        t.expect(all(f.poll() is None for f in followers.values()), "a follower has believed the read-only server")
+        t.sql("UPDATE dq_task SET status = 0")
+        first.open()
+        t.wait(lambda: first.connections() == 4 and not second.connections(), "all have gone back", 40)
+        t.dq("pause", "other")
+        t.wait(lambda: has_said("events", "other"), "dq events goes on")
+        t.sql("UPDATE dq_task SET status = 1")
+        t.wait(lambda: followers["wait"].poll() == 0, "dq wait ends")
+    finally:
+        for follower in followers.values():
+            follower.kill()
+            follower.wait()
 
 
 @case("host-without-cluster", 5)
