@@ -38,6 +38,7 @@ struct import {
     size_t count;
     uint64_t begun_bytes;          /* of the file, when the chunk was begun */
     uint64_t done_line;            /* every line up to this one is stored */
+    bool unsure;                   /* whether the chunk behind it is, too */
     struct transfer_end seen;      /* lines since the last end of an export */
     bool ended;                    /* the last line was one */
     struct err missing;            /* what shows that lines are missing; code 0: nothing so far */
@@ -57,17 +58,20 @@ static int flush(struct import *m, uint64_t last_line, struct err *err)
 {
     size_t bad = SIZE_MAX;
     uint64_t due = 0;
-    int tries = 0;
+    int rc, tries = 0;
 
     if (m->count == 0)
         return 0;
-    int rc = import_store_check(m->c->db, m->items, m->count, m->v->keep_ids, &bad, err);
+    do /* it reads only */
+        rc = import_store_check(m->c->db, m->items, m->count, m->v->keep_ids, &bad, err);
+    while (cmd_again(rc == ERR_LOST ? ERR_TRANSIENT : rc, &tries));
     if (rc == ERR_DUPLICATE)
         return err_prefix(err, "%s:%" PRIu64, m->file.name, m->items[bad].line);
     if (rc == 0 && !m->v->dry_run)
-        do
+        do {
             rc = import_store_add(m->c->db, m->items, m->count, m->v->keep_ids, &m->act.event, err);
-        while (cmd_again(rc, &tries));
+            m->unsure = rc == ERR_LOST;
+        } while (cmd_again(rc, &tries));
     if (rc < 0)
         return err_prefix(err, "%s: lines %" PRIu64 " to %" PRIu64, m->file.name, m->done_line + 1,
                           last_line);
@@ -262,8 +266,7 @@ static int read_lines(struct import *m, struct err *err)
 
 static void explain_fault(const struct import *m, struct err *err)
 {
-
-    if (m->v->dry_run || err->code == ERR_LOST)
+    if (m->v->dry_run || m->unsure)
         return;
     if (m->tasks == 0)
         err_set(err, err->code, "%s; nothing was imported", err->text);

@@ -222,7 +222,8 @@ def _empty(t):
 @case("cut-import", 15, tls="full")
 def cut_import(t):
     """The connection is cut within dq import, with old and with new ids: at tasks, attempts, the event, the
-    COMMIT. Exit status 0 means that each task of the file is there once."""
+    COMMIT. Exit status 0 means that each task of the file is there once. If it cannot look for conflicts, however
+    often it tries, the message says how to continue."""
     proxy = t.proxy()
     t.configure(proxy.settings())
     tasks, wanted = 1200, t.often(24, 240)
@@ -235,6 +236,15 @@ def cut_import(t):
         t.dq("import", *keep, path)
         proxy.rules = []
         _imported(t, tasks, keep, f"{statement} {cut} {keep}")
+        _empty(t)
+    for most in (1, None):
+        proxy.rules = [Rule(rf"^SELECT .*\b{10 * 501}\b", "cut-before", most=most)]
+        said = t.dq("import", "--keep-ids", path, status=(0 if most else 69,)).stderr.decode()
+        proxy.rules = []
+        if not most:
+            t.expect("--skip " in said, f"cut at each look for conflicts: {said}")
+            t.dq("import", "--keep-ids", "--skip", said.split("--skip ")[-1].strip(), path)
+        _imported(t, tasks, True, f"cut at a look for conflicts: {said}")
         _empty(t)
     made = t.faults.count("cut")
     t.expect(made >= wanted, f"{made} cuts of {wanted}")
