@@ -219,16 +219,33 @@ follows() { tr '\t' ' ' <"$BATS_TEST_TMPDIR/followed" | grep -E "$1"; }
     [ "$(follows '^time' | wc -l)" -eq 1 ]
 }
 
-@test 'events -f survives a restart of the database' {
+@test 'events -f shows what is recorded late, by as much as a lease' {
+    fake_dqd
+    "$DQ_BIN/dq" events -f --since 5m -o tsv >"$BATS_TEST_TMPDIR/followed" 2>&1 3>&- &
+    FOLLOWER=$!
+    event pause 0 first
+    wait_until follows 'pause first'
+    failures 1 late 'refused ' 65
+    wait_until follows 'failed late 1 '
+    event cancel 65 committed 1
+    wait_until follows 'cancel committed 1 '
+}
+
+@test 'events -f survives a restart of the database, and shows what ended before and is recorded later' {
     "$DQ_BIN/dq" events -f --since 30s -o tsv >"$BATS_TEST_TMPDIR/followed" 2>&1 3>&- &
     FOLLOWER=$!
     event cancel 0 first 1
     wait_until follows 'cancel first'
+    at=$(sql 'SELECT UTC_TIMESTAMP(3) - INTERVAL 8 SECOND')
     "$DQ_TOP/bin/dq-sandbox" stop
     wait_until grep -q 'still following' "$BATS_TEST_TMPDIR/followed"
     sandbox_start
     event cancel 0 second 1
     wait_until follows 'cancel second'
+    ago() { sql "SELECT TIMESTAMPDIFF(SECOND, '$at', UTC_TIMESTAMP(3))"; }
+    wait_until eval '[ "$(ago)" -ge 17 ]' # longer than a look goes back
+    failures 1 late 'refused ' "$(ago)"
+    wait_until follows 'failed late 1 '
 }
 
 cancelled() { dq show "$1" | sed -n 's/^cancelled  *by /by /p'; }

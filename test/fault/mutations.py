@@ -231,7 +231,7 @@ MUTATIONS = [
     ("back-to-the-primary", "dq logs -f goes on at a read-only server", "src/cli/verb/cmd_logs.c",
      "if (!db_connect_is_read_only(l->c->db))", "if (false)"),
     ("back-to-the-primary", "what follows does not say that it may be old", "src/cli/verb/cmd_events.c",
-     "if (rc == 0 && away)", "if (false)"),
+     "if (rc == 0 && f.away)", "if (false)"),
     ("back-to-the-primary", "a screen does not say that it may be old", "src/cli/line/live.c",
      'db_connect_is_read_only(c->db) ? " (read-only)" : ""', '""'),
     ("back-to-the-primary", "what follows stays at a read-only server", "src/store/db/db_connect.c",

@@ -21,7 +21,6 @@
 
 /* The counts of a minute are complete when every dqd has written its next heartbeat. */
 #define COMPLETE_MS (10 * WHEN_SECOND)
-#define RECENT_MS (5 * WHEN_MINUTE) /* those that may have become complete only now */
 
 struct reading {
     const struct history_ask *ask;
@@ -166,8 +165,7 @@ static struct event_row *same_calls(const struct reading *w, const struct event_
 static void take_event(struct reading *w, struct event_row *row)
 {
     uint64_t key = text_hash(TEXT_HASH_INIT, row->token, sizeof row->token);
-    bool wanted = has_tag(w->ask, row->tag) &&
-                  task_tag_glob(w->ask->who_glob, row->who) &&
+    bool wanted = has_tag(w->ask, row->tag) && task_tag_glob(w->ask->who_glob, row->who) &&
                   is_new(w->ask, key, row->count, row->at);
     struct event_row *l = wanted && row->by_procedure ? same_calls(w, row) : NULL;
 
@@ -278,7 +276,7 @@ static int read_minutes(struct db *db, struct reading *w, struct err *err)
     const struct history_ask *ask = w->ask;
     const struct minute_ask minutes = {
         .tag_glob = ask->tag_glob,
-        .since_ms = MAX(ask->now_at - ask->since_at, ask->is_new ? RECENT_MS : 0),
+        .since_ms = MAX(ask->now_at - ask->since_at, ask->is_new ? HISTORY_RECENT_MS : 0),
         .step_ms = ask->step_ms};
     struct minute_answer answer = {0};
 
@@ -326,7 +324,7 @@ int history_read(struct db *db, const struct history_ask *ask, struct history *r
     history_keep(ret, ask);
     if (ret->count)
         qsort(ret->lines, ret->count, sizeof *ret->lines, by_time);
-    if (failures_at != TASK_TIME_NONE) /* its minute is one line */
+    if (failures_at != TASK_TIME_NONE && !ask->is_new) /* its minute is one line */
         failures_at += WHEN_MINUTE - 1 - failures_at % WHEN_MINUTE;
     ret->left_at = MAX(events_at, MAX(calls_at, failures_at));
     return rc;

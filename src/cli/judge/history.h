@@ -5,12 +5,16 @@
 #ifndef DQ_CLI_JUDGE_HISTORY_H
 #define DQ_CLI_JUDGE_HISTORY_H
 
+#include "base/when.h"
 #include "store/db/db.h"
 #include "store/fleet/event_store.h"
 
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+
+/* With is_new, counts of these last minutes are read: they may have become complete only now. */
+#define HISTORY_RECENT_MS (5 * WHEN_MINUTE)
 
 struct history_ask {
     int64_t since_at, before_at, now_at;

@@ -12,6 +12,7 @@
 #include "base/when.h"
 #include "base/when_parse.h"
 #include "store/db/db_connect.h"
+#include "store/fleet/poller_store.h"
 
 #include <string.h>
 #include <sys/param.h>
@@ -22,9 +23,11 @@
 #define STEPS_MOST 24    /* that count started and done tasks, for a tag */
 #define FOLLOW_EVERY_S 1 /* a look */
 #define FOLLOW_MOST 2000
-/* Nothing older is looked for again. dqd records a failure within a second, unless the database was
- * away. */
-#define FOLLOW_WINDOW_MS (15 * WHEN_SECOND)
+/* How far a look goes back: by the longest lease, after which another dqd records the attempt of
+ * one that hangs, and by this. A lease of a day would make each look read too much. */
+#define FOLLOW_MORE_MS (15 * WHEN_SECOND)
+#define FOLLOW_LEASE_MOST_MS WHEN_HOUR
+#define FOLLOW_LEASES_MS WHEN_MINUTE /* when they are read again */
 
 struct events_values {
     const char *key;
@@ -112,7 +115,14 @@ struct following {
     struct seen printed; /* events that were printed */
     struct seen once;    /* events that were seen, with their count */
     int64_t oldest_at;   /* of those that were seen and are not printed yet */
-    bool said;           /* a note that some are left out */
+    int64_t back_ms;     /* how far a look goes back */
+    int64_t leases_at;   /* when to read the leases */
+    int64_t looked_at;   /* the last time */
+    bool away;           /* the last look failed */
+    /* Until then each look goes back as far as the one before the outage: dqds have yet to record
+     * what ended meanwhile. */
+    int64_t hold_until;
+    bool said; /* a note that some are left out */
 };
 
 /* The count of an act of many steps grows: it is printed once it has stayed the same between two
@@ -130,6 +140,22 @@ static bool is_new(uint64_t key, uint64_t count, int64_t at, void *arg)
     return false;
 }
 
+static int read_leases(struct cmd_context *c, struct following *f, struct err *err)
+{
+    struct poller_info *p;
+    size_t count;
+    int rc = poller_store_list(c->db, &p, &count, err);
+    if (rc < 0)
+        return rc;
+    f->back_ms = 0;
+    for (size_t i = 0; i < count; i++)
+        f->back_ms = MAX(f->back_ms, p[i].lease_ms);
+    f->back_ms = MIN(f->back_ms, FOLLOW_LEASE_MOST_MS) + FOLLOW_MORE_MS;
+    f->leases_at = c->now_at + FOLLOW_LEASES_MS;
+    poller_store_free(p, count);
+    return 0;
+}
+
 static int look(struct cmd_context *c, struct history_ask *ask, struct following *f,
                 struct err *err)
 {
@@ -137,31 +163,38 @@ static int look(struct cmd_context *c, struct history_ask *ask, struct following
     db_connect_seek_writable(c->db);
     c->now_at = TASK_TIME_NONE;
     int rc = cmd_now(c, &ask->now_at, err);
+    if (rc == 0 && ask->now_at >= f->leases_at)
+        rc = read_leases(c, f, err);
     if (rc < 0)
         return rc;
     ask->before_at = ask->now_at + WHEN_DAY; /* clocks that were set back */
-    f->oldest_at = ask->now_at - FOLLOW_WINDOW_MS;
+    f->oldest_at = ask->now_at - f->back_ms;
     rc = history_read(c->db, ask, &h, err);
     if (h.count) {
         print(c, &h, 0);
         c->style.no_header = true;
     }
-    bool partial = rc == 0 && h.left_at != TASK_TIME_NONE;
+    if (rc < 0)
+        return rc;
+    /* what is older was there at the last look */
+    bool partial = h.left_at > f->looked_at - FOLLOW_MORE_MS;
     if (partial && !f->said)
-        cmd_note(c, "more than %d events or failures in %d s: some are left out", FOLLOW_MOST,
-                 (int)(FOLLOW_WINDOW_MS / WHEN_SECOND));
+        cmd_note(c, "more than %d events or failures at once: some are left out", FOLLOW_MOST);
     f->said |= partial;
-    if (rc == 0)
+    if (f->away)
+        f->hold_until = ask->now_at + f->back_ms;
+    if (ask->now_at >= f->hold_until)
         ask->since_at = MAX(ask->since_at, f->oldest_at);
-    seen_age(&f->printed, ask->now_at, 4 * FOLLOW_WINDOW_MS);
-    seen_age(&f->once, ask->now_at, 4 * FOLLOW_WINDOW_MS);
-    return rc;
+    f->looked_at = ask->now_at;
+    int64_t keep_ms = MAX(ask->now_at - ask->since_at, HISTORY_RECENT_MS) + WHEN_MINUTE;
+    seen_age(&f->printed, ask->now_at, keep_ms);
+    seen_age(&f->once, ask->now_at, keep_ms);
+    return 0;
 }
 
 static int follow(struct cmd_context *c, struct history_ask *ask, struct err *err)
 {
-    struct following f = {.oldest_at = 0};
-    bool away = false;
+    struct following f = {.looked_at = ask->since_at};
     int rc;
     ask->most = FOLLOW_MOST;
     ask->step_ms = WHEN_MINUTE;
@@ -171,11 +204,11 @@ static int follow(struct cmd_context *c, struct history_ask *ask, struct err *er
         rc = look(c, ask, &f, err);
         if (rc < 0 && !err_may_pass(rc))
             break;
-        if (rc < 0 && !away)
+        if (rc < 0 && !f.away)
             cmd_note(c, "%s; still following", err->text);
-        if (rc == 0 && away)
+        if (rc == 0 && f.away)
             cmd_note_read_only(c);
-        away = rc < 0;
+        f.away = rc < 0;
         if (out_flush(err) < 0) {
             rc = ERR_SYSTEM;
             break;
