@@ -234,7 +234,13 @@ task()
     [ "$(sql "SELECT paused_until FROM dq_limit WHERE name = 'known'")" = '2031-01-01 00:00:00.000' ]
     [ -n "$(sql "SELECT paused_by FROM dq_limit WHERE name = 'known' AND paused_by LIKE '%@%'")" ]
     run dq pause known --for 90m
-    [[ $output == 'known is paused for 1h30m; '* ]]
+    [[ $output == 'known is paused for 1h30m; '*$'\n''that is shorter: it was paused until 2031-01-01 '* ]]
+    run dq pause known --for 2h
+    [[ $output == 'known is paused for 2h; '* && $output != *shorter* ]]
+    dq -q pause 'know*'
+    run dq pause 'know*' --for 1h
+    [[ $output == *'that is shorter: it was paused until resumed'* ]]
+    dq -q resume 'know*'
     TZ=Europe/Berlin run dq pause known --until '2031-01-01 12:00'
     [[ $output == 'known is paused until 2031-01-01 12:00:00.000 +01:00; '* ]]
     run dq pause known --until 2020-01-01

@@ -74,8 +74,10 @@ static int run_pause(struct cmd_context *c, struct err *err)
     const struct pause_values *v = c->values;
     const char *tag = v->all ? "*" : c->operands[0];
     int64_t match, until_at = v->for_ms >= 0 ? TASK_TIME_NONE : INT64_MAX;
-    int64_t now_at;
+    int64_t now_at = 0;
+    LOCAL_BY(limit_store_tag_done) struct tag_info before = {TAG_INFO_NONE};
     BUF_LOCAL struct buf end = BUF_INIT, word = BUF_INIT;
+    char text[WHEN_TEXT_SIZE];
     size_t chars;
     if (v->for_ms == 0)
         return err_set(err, ERR_USAGE, "--for must be longer than 0; use dq resume to end a pause");
@@ -86,8 +88,10 @@ static int run_pause(struct cmd_context *c, struct err *err)
     int rc = check_tag(c, tag, &match, err);
     if (rc == 0)
         rc = cmd_resolve(c, &v->until, &until_at, err);
-    if (rc == 0 && v->until.text)
+    if (rc == 0 && (v->until.text || v->for_ms > 0))
         rc = cmd_now(c, &now_at, err);
+    if (rc == 0)
+        rc = limit_store_tag(c->db, tag, &before, err);
     if (rc != 0)
         return rc;
     if (v->until.text && until_at <= now_at)
@@ -100,6 +104,12 @@ static int run_pause(struct cmd_context *c, struct err *err)
     text_shell_word(&word, tag);
     cmd_note(c, "%s is paused%s; running handlers continue. To resume: dq resume %s", tag,
              end.len ? end.data : "", word.data);
+    if (before.tag && !strcmp(before.tag, tag) &&
+        before.paused_until_at > (v->for_ms > 0 ? now_at + v->for_ms : until_at))
+        cmd_note(c, "that is shorter: it was paused until %s",
+                 before.paused_until_at == INT64_MAX
+                     ? "resumed"
+                     : when_format_local(text, before.paused_until_at));
     if (match >= 0)
         cmd_note(c, "%" PRId64 " tag%s now; tags that appear later are paused, too", match,
                  match == 1 ? " matches" : "s match");
