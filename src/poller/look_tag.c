@@ -13,8 +13,9 @@
  * their leases end. */
 #define AHEAD_US INT64_C(100000)
 #define AHEAD_MOST 1500
-/* With so many results of a tag to be recorded, in two statements, no more of its tasks are claimed:
- * the results of others wait behind them, and a lost dqd would have done all of that in vain. */
+/* With so many results of a tag to be recorded, two statements' worth, no more of its tasks are
+ * claimed: the results of others wait behind them, and a lost dqd would have done all of that in
+ * vain. */
 #define UNRECORDED_MOST 1000
 /* A handler that cannot be started is tried again as soon as an operator may have fixed it, and not
  * too late after that. */

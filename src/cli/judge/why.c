@@ -490,10 +490,7 @@ void why_decide(const struct why_facts *f, struct why *ret)
         cause(ret, CAUSE_LOCKED,
               mem_strdup(f->locked ? "another session has locked its row" : LIMIT_LOCKED_TEXT),
               mem_printf("locked by %s", f->holder ? f->holder : "another session"))
-            ->detail = mem_strdup(f->holder   ? f->holder
-                                  : f->locked ? "a transaction of an application"
-                                              : "a transaction of an application, or of a dqd that "
-                                                "is far from the database");
+            ->detail = mem_strdup(f->holder ? f->holder : "an application, or a dqd far away");
         help(ret, f->holder
                       ? mem_printf("end that transaction, or: %s", f->holder_end)
                       : mem_strdup("dq why shows an account with the right PROCESS who has locked "
