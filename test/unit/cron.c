@@ -183,7 +183,7 @@ static void random_expressions_run_as_a_walk_by_minutes_finds(void **state)
     static int64_t slots[MOST];
     struct err err;
     size_t compared = 0;
-    const int rounds = getenv("DQ_TEST_SHORT") ? 50 : 1500; /* SHORT: memcheck is slow */
+    const int rounds = getenv("DQ_TEST_SHORT") ? 15 : 1500; /* SHORT: memcheck is slow */
 
     (void)state;
     random_state = 21;

@@ -17,7 +17,7 @@
 #include <inttypes.h>
 #include <stdlib.h>
 
-/* Memcheck, 30 times as slow, sees four months of each row (DQ_TEST_SHORT), whose digest is not
+/* Memcheck, 30 times as slow, sees a month of each row, in which clocks change (DQ_TEST_SHORT), whose digest is not
  * known.
  *
  * name | zone | expression | slots | further starts at the same instant | digest */
@@ -30,8 +30,10 @@ static bool check_row(char **cell, const char *where)
     int64_t from_at = 0, to_at = 0;
     uint64_t count = 0, digest = TEXT_HASH_INIT;
 
-    assert_int_equal(when_parse_instant("2015-01-01T00:00:00Z", 0, &from_at, &err), 0);
-    assert_int_equal(when_parse_instant(brief ? "2015-05-01T00:00:00Z" : "2025-01-01T00:00:00Z", 0,
+    assert_int_equal(when_parse_instant(brief ? "2015-03-15T00:00:00Z" : "2015-01-01T00:00:00Z", 0,
+                                        &from_at, &err),
+                     0);
+    assert_int_equal(when_parse_instant(brief ? "2015-04-15T00:00:00Z" : "2025-01-01T00:00:00Z", 0,
                                         &to_at, &err),
                      0);
     struct timetable *t = timetable_new(&spec, &err);

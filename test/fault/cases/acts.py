@@ -94,13 +94,13 @@ def _killed_at(t, call, n, *arguments):
     return done.returncode != 0
 
 
-def _at_each_call(t, run, most=400):
+def _at_each_call(t, run, apart=3, most=400):
     """Calls run(call, n), which is to return whether the program was killed, for the sends and receives of a
-    program: all of them in the full run, else some."""
+    program: all of them in the full run, else some, up to `apart` of each other."""
     for call in ("send", "recv"):
         n = 1
         while n < most and run(call, n):
-            n += 1 if t.full else t.rng.randrange(1, 4)
+            n += 1 if t.full else t.rng.randint(1, apart)
 
 
 @case("kill-acts", 15)
@@ -226,7 +226,7 @@ def cut_import(t):
     often it tries, the message says how to continue."""
     proxy = t.proxy()
     t.configure(proxy.settings())
-    tasks, wanted = 1200, t.often(24, 240)
+    tasks, wanted = 1200 if t.full else 600, t.often(24, 240)
     path, _ = _to_import(t, tasks)
     for n in range(wanted):
         keep = ["--keep-ids"] if n % 2 else []
@@ -257,7 +257,7 @@ def kill_import(t):
     counts the tasks that are in, all of them before those that are not, so that it can be continued with
     --skip; then each is there once. To repeat it from the start with --keep-ids is refused, and changes
     nothing."""
-    tasks = 1200
+    tasks = 1200 if t.full else 600
     path, last = _to_import(t, tasks)
 
     def once(keep):
@@ -280,7 +280,7 @@ def kill_import(t):
         return run
 
     for keep in ([], ["--keep-ids"]):
-        _at_each_call(t, once(keep))
+        _at_each_call(t, once(keep), apart=6)
     made = t.faults.count("kill")
     t.expect(made >= 20, f"only {made} kills")
     t.note(f"{made} kills")

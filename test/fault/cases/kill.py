@@ -209,7 +209,7 @@ def clock_ahead_at_death(t):
 @case("kill-everything", 50, tls="full")
 def kill_everything(t):
     """dqd and the database are killed while producers add tasks."""
-    tasks, kills, databases, seconds = (100_000, 1000, 100, 600) if t.full else (2000, 50, 2, 25)
+    tasks, kills, databases, seconds = (100_000, 1000, 100, 600) if t.full else (1000, 30, 2, 12)
     t.configure(t.way(), lease="3s", slots=16, poll_interval="100ms")
     t.handlers({"t": ""}, max_running=16)
     producer = Producer(t, tasks, seconds)
@@ -387,7 +387,7 @@ def poison_batch_crash(t):
 @case("many-pollers", 12)
 def many_pollers(t):
     """20 pollers share one hot tag. No task is repeated, no poller is starved, and few races are lost."""
-    n = 100_000 if t.full else 8_000
+    n = 100_000 if t.full else 3_000
     # In the short run steal_after is so long that no poller takes tasks of another share, even on a slow machine:
     # a poller that helps out loses races.
     # The lease is one that does not end if the machine is too slow for 20 pollers.
@@ -465,7 +465,7 @@ def join_and_leave(t):
 @case("fault-free", 20, full_only=False)
 def fault_free(t):
     """Without faults, no task is repeated."""
-    n = 1_000_000 if t.full else 10_000
+    n = 1_000_000 if t.full else 6_000
     t.configure(slots=8, lease="60s")
     t.handlers({"t": {"words": "batch", "batch": 500}})
     chunk = [t.line(words="", key=False) for _ in range(1000)]

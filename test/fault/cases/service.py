@@ -22,7 +22,7 @@ def _lateness(t, tag="t"):
 def other_tags(t):
     """A tag with very many due tasks is paused, at its limit, or without a handler. Other tags start as
     promptly as without it."""
-    n = 1_000_000 if t.full else 50_000
+    n = 1_000_000 if t.full else 20_000
     t.configure(slots=8)
     t.handlers(
         {

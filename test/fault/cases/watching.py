@@ -66,11 +66,11 @@ def kill_counts(t):
     that was has lost at most what it did since its last heartbeat."""
     heartbeat_s = 0.5
     t.configure(heartbeat=f"{heartbeat_s}s")
-    t.add(600, words="ms=20")
+    t.add(200, words="ms=100")
     for _ in range(3):
         t.dqd(keep=True)
     chaos = Chaos(t, (0.3, 0.8), kill=60 if t.full else 12)
-    chaos.run(lambda: t.count("status = 0") < 100 and t.add(50, words="ms=20"))
+    chaos.run(lambda: t.count("status = 0") < 100 and t.add(50, words="ms=100"))
     chaos.verify()
     for d in t.dqds:
         d.stop()

@@ -19,6 +19,7 @@ LIMIT_S = 60  # reached by a hang only
 WORK, WORK_S = 1_000_000, 0.04
 SAMPLE_S = 4.0  # between two measurements while a trial waits
 LOG_S = 1.0  # between two looks at the logs of the dqds
+WATCH_S = 0.05  # and at their processes
 
 # The audit table: every change of a task, recorded by triggers. A pending task is in state 0 there, whatever its
 # priority; in state 9 if that is not its own.
@@ -75,7 +76,7 @@ class Trial:
             0  # the longest time that a row stayed running past its lease while a dqd could take it back
         )
         self._sql, self._sampled_at, self._able_since = None, 0.0, None
-        self._slow, self._slowest, self._timed_at, self._read_at = 1.0, 1.0, 0.0, 0.0
+        self._slow, self._slowest, self._timed_at, self._read_at, self._watched_at = 1.0, 1.0, 0.0, 0.0, 0.0
         os.makedirs(directory)
         os.chmod(directory, 0o711)
         open(self.journal, "w", encoding="ascii").close()  # pylint: disable=consider-using-with
@@ -299,8 +300,10 @@ class Trial:
 
     def step(self):
         """Runs while a trial waits: restarts dqds, checks for expired leases, and measures how slow the machine is."""
-        for d in self.dqds:
-            d.watch()
+        if time.monotonic() - self._watched_at > WATCH_S:
+            self._watched_at = time.monotonic()
+            for d in self.dqds:
+                d.watch()
         if time.monotonic() - self._sampled_at > 0.25:
             self._sampled_at = time.monotonic()
             self._look_at_leases()
@@ -379,7 +382,7 @@ class Trial:
 
         return spend
 
-    def wait(self, condition, what, timeout=LIMIT_S, pause=0.02):
+    def wait(self, condition, what, timeout=LIMIT_S, pause=0.04):
         """Waits until condition() is true; an unavailable database counts as false. timeout: see patience."""
         spend = self.patience(timeout, what)
         while True:
