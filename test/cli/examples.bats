@@ -122,14 +122,14 @@ block_key()
 # how_to_run KEY: the second column of the row whose beginning fits, the longest
 how_to_run()
 {
-    local row start how='' longest=0
-    while IFS= read -r row; do
-        start=${row% | *}
-        if [ -n "$start" ] && [[ $1 == "$start"* ]] && [ "${#start}" -gt "$longest" ]; then
-            longest=${#start} how=${row##*| }
-        fi
-    done <<<"$ROWS"
-    printf '%s\n' "$how"
+    KEY=$1 awk 'match($0, /.* \| /) {
+            start = substr($0, 1, RLENGTH - 3)
+            if (start != "" && index(ENVIRON["KEY"], start) == 1 && length(start) > longest) {
+                longest = length(start)
+                how = substr($0, RLENGTH + 1)
+            }
+        }
+        END { print how }' <<<"$ROWS"
 }
 
 # is_of_help DOCUMENT FILE: the examples of a command in its page, which are those of dq help and run with them
@@ -169,10 +169,12 @@ no_due() { [ "$(sql 'SELECT COUNT(*) FROM dq_task WHERE status = 0 AND expected_
                     echo "$document: no test is called $how"
                 ;;
             esac
-            while IFS= read -r start; do [[ $key == "$start"* ]] || echo "$start"; done <left >still
-            mv still left
+            printf '%s\n' "$key" >>keys
         done
     done >findings
+    awk 'NR == FNR { keys[n++] = $0; next }
+        { for (i = 0; i < n && index(keys[i], $0) != 1; i++); if (i == n) print }' keys left >unused
+    mv unused left
     sed 's/$/: the table names what is not there/' left >>findings
     cat findings
     [ ! -s findings ]

@@ -7,9 +7,8 @@ setup() { sandbox_clear; cd "$BATS_TEST_TMPDIR"; }
 # tasks N TAG...: N of each
 tasks()
 {
-    local n=$1 tag
-    shift
-    for tag; do for ((i = 0; i < n; i++)); do echo "{\"tag\":\"$tag\"}"; done; done | dq -q add --from - >/dev/null
+    awk 'BEGIN { for (t = 2; t < ARGC; t++) for (i = 0; i < ARGV[1]; i++) print "{\"tag\":\"" ARGV[t] "\"}" }' "$@" |
+        dq -q add --from - >/dev/null
 }
 started() { cat starts 2>/dev/null | wc -l; }
 all_started() { [ "$(started)" -ge "$1" ]; }

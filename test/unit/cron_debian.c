@@ -17,8 +17,8 @@
 #include <inttypes.h>
 #include <stdlib.h>
 
-/* Memcheck, 30 times as slow, sees a month of each row, in which clocks change (DQ_TEST_SHORT), whose digest is not
- * known.
+/* Memcheck, 30 times as slow, sees a month of each row, in which clocks change (DQ_TEST_SHORT). Its
+ * digest is not known.
  *
  * name | zone | expression | slots | further starts at the same instant | digest */
 static bool check_row(char **cell, const char *where)

@@ -391,7 +391,8 @@ def many_pollers(t):
     # In the short run steal_after is so long that no poller takes tasks of another share, even on a slow machine:
     # a poller that helps out loses races.
     # The lease is one that does not end if the machine is too slow for 20 pollers.
-    t.configure(slots=4, claim_batch=100, lease="60s", steal_after="2s" if t.full else "20s", log_level="debug")
+    t.configure(slots=4, claim_batch=100, lease="60s", heartbeat="2s", steal_after="2s" if t.full else "20s",
+                log_level="debug")
     t.handlers({"t": {"words": "batch ms=5", "batch": 50}}, max_running=4)
     dqds = [t.dqd() for _ in range(20)]
     t.wait(lambda: t.one("SELECT COUNT(*) FROM dq_poller") == 20, "20 pollers have registered")
