@@ -123,11 +123,8 @@ block_key()
 how_to_run()
 {
     KEY=$1 awk 'match($0, /.* \| /) {
-            start = substr($0, 1, RLENGTH - 3)
-            if (start != "" && index(ENVIRON["KEY"], start) == 1 && length(start) > longest) {
-                longest = length(start)
-                how = substr($0, RLENGTH + 1)
-            }
+            n = RLENGTH - 3
+            if (n > longest && index(ENVIRON["KEY"], substr($0, 1, n)) == 1) { longest = n; how = substr($0, n + 4) }
         }
         END { print how }' <<<"$ROWS"
 }

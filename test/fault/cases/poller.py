@@ -231,8 +231,8 @@ def many_handled_tags(t):
 
 @case("stale-statistics", 30, options="--skip-slave-start")
 def stale_statistics(t):
-    """The server's statistics do not cover 300,000 (in the short run 100,000) newly inserted tasks, so every look at all tags reads all
-    of them. Tasks start on time nevertheless, including those of new tags, and such looks are rare."""
+    """The server's statistics do not cover 300,000 (in the short run 100,000) newly inserted tasks, so every look at
+    all tags reads all of them. Tasks start on time nevertheless, those of new tags, too, and such looks are rare."""
     n, seconds = 300_000 if t.full else 100_000, 6
     t.configure(wake_dir="", poll_interval="200ms", lease="30s")
     t.handlers({"t": "", "new.*": "", "later": ""})
