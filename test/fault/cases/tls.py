@@ -199,7 +199,7 @@ def _certificates(t):
     os.mkdir(directory)
     for name in ("authority", "other"):
         certificates.authority(directory, name)
-    certificates.certificate(directory, "good", "authority")
+    certificates.certificate(directory, "good", "authority", rsa=True)
     with open(t.dir + "/password", "w", encoding="ascii") as f:
         f.write("s3cret\n")
     os.chmod(t.dir + "/password", 0o600)

@@ -1,6 +1,8 @@
 """Authorities and certificates for tests, made by openssl."""
 import subprocess
 
+NEW_KEY = ["-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1"]  # one of RSA takes long to find
+
 
 def _openssl(directory, *words):
     subprocess.run(["openssl", *words], cwd=directory, check=True, capture_output=True)
@@ -12,10 +14,7 @@ def authority(directory, name):
         directory,
         "req",
         "-x509",
-        "-newkey",
-        "ec",  # a key of RSA takes a hundred times as long to find
-        "-pkeyopt",
-        "ec_paramgen_curve:prime256v1",
+        *NEW_KEY,
         "-nodes",
         "-days",
         "2",
@@ -30,8 +29,8 @@ def authority(directory, name):
     )
 
 
-def certificate(directory, name, signer, host="IP:127.0.0.1", end="21000101000000Z"):
-    """name.pem and name.key: a server's certificate for that host, valid until then."""
+def certificate(directory, name, signer, host="IP:127.0.0.1", end="21000101000000Z", rsa=False):
+    """name.pem and name.key: a server's certificate for that host, valid until then. rsa: its key can encrypt."""
     with open(f"{directory}/{name}.cnf", "w", encoding="ascii") as f:
         f.write(
             f"[ca]\ndefault_ca = a\n[a]\ndatabase = {name}.index\nnew_certs_dir = .\nrand_serial = yes\ndefault_md"
@@ -43,10 +42,7 @@ def certificate(directory, name, signer, host="IP:127.0.0.1", end="2100010100000
     _openssl(
         directory,
         "req",
-        "-newkey",
-        "ec",  # a key of RSA takes a hundred times as long to find
-        "-pkeyopt",
-        "ec_paramgen_curve:prime256v1",
+        *(["-newkey", "rsa:2048"] if rsa else NEW_KEY),
         "-nodes",
         "-subj",
         "/CN=server",
