@@ -226,6 +226,8 @@ static void claim_worked(struct claims *claims, struct tag_state *t, struct task
     if (saw->set_back)
         log_fold(when_steady_us(), LOG_WARN, "the server's clock was set back: a rate begins again",
                  t->name, NULL, "tag=%s", log_quote(t->name));
+    if (c.paced && c.won)
+        look_pace_limited(&claims->look->pace, c.took_us);
     look_claimed(claims->look, &t->look, &c, when_steady_us());
     care_slow(t);
 }

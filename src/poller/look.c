@@ -416,8 +416,6 @@ void look_claimed(struct look *l, struct look_tag *t, const struct look_claim *c
     look_turn_took(&l->turn, t, MIN((c->won + t->batch - 1) / t->batch, l->processes),
                    c->held != LIMIT_OPEN, l->set.slots, l->running);
     look_pace_took(&l->pace.claim_us, c->seen, c->cost_us + now_us - c->answered_us);
-    if (c->paced && c->won)
-        look_pace_limited(&l->pace, c->took_us);
     if (c->held == LIMIT_RATE)
         look_pace_rated(&l->pace, c->took_us, 8 * l->running > 5 * l->set.slots, now_us);
     if (c->won && !t->expected)
