@@ -74,7 +74,7 @@ refused()
 
 @test 'dq_producer: replace, again and priorities with the rights that are named for them' {
     comment=$(sed -n '/^-- dq add/,/^CREATE/s/^-- //p' "$DQ_TOP/sql/grants.sql.example" | tr '\n' ' ')
-    rights=('UPDATE on dq_task' 'SELECT (priority, run, claim_token, execution_time)' 'SELECT, INSERT on dq_event'
+    rights=('UPDATE on dq_task' 'SELECT (priority, run, claim_token, host, execution_time)' 'SELECT, INSERT on dq_event'
         'SELECT on dq_poller' 'INSERT (status, priority)')
     for right in "${rights[@]}"; do
         [[ $comment == *"$right"* ]]

@@ -187,7 +187,7 @@ fill()
 @test 'late counts from when a task was due, created or moved, whichever was last' {
     late() { dq list -s all -o ndjson -c late -t "$1"; }
     sql "INSERT INTO dq_task
-         (tag, message_body, status, expected_time, create_time, update_time, execution_time, claim_token)
+         (tag, message_body, status, expected_time, create_time, update_time, execution_time, host)
          SELECT tag, '', status, at, UTC_TIMESTAMP(3) - INTERVAL created MINUTE,
                 UTC_TIMESTAMP(3) - INTERVAL moved MINUTE, at + INTERVAL started SECOND, token
          FROM (SELECT '2020-01-01' AS at) a,

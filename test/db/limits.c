@@ -74,7 +74,7 @@ static void each_task_has_its_start(void **state)
     /* it wanted more, and is to come again before the next start, but not for each one */
     assert_int_equal(number(db, "SELECT rate_full FROM dq_limit"), 1);
     assert_int_equal(saw.held, LIMIT_RATE);
-    assert_int_equal(saw.limit_at - first_at, ask.horizon_ms - MIN(ask.horizon_ms / 2, 400));
+    assert_int_equal(saw.limit_at - first_at, ask.horizon_ms / 2);
     assert_true(saw.guarded && saw.paced);
     claim_some();
     assert_int_equal(won.count, 0);

@@ -160,9 +160,9 @@ static void lateness_counts_from_when_a_task_could_have_started(void **state)
         "INSERT INTO dq_task (tag, message_body, expected_time, create_time, update_time) VALUES ('moved', '', '2020-01-01', "
         "'2020-01-01', UTC_TIMESTAMP(3))");
     assert_in_range(late_ms("moved"), 0, 60000);
-    /* a claim that was given back leaves its token, and no time of a start */
+    /* a claim that was given back leaves its owner, and no time of a start */
     run(db,
-        "INSERT INTO dq_task (tag, message_body, expected_time, create_time, update_time, claim_token) VALUES ('released', '', "
+        "INSERT INTO dq_task (tag, message_body, expected_time, create_time, update_time, host) VALUES ('released', '', "
         "UTC_TIMESTAMP(3) - INTERVAL 10 MINUTE, UTC_TIMESTAMP(3) - INTERVAL 1 HOUR, UTC_TIMESTAMP(3), REPEAT('a', 16))");
     assert_in_range(late_ms("released"), 600000, 700000);
 }

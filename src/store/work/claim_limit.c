@@ -62,7 +62,7 @@ static int count_running(struct db *db, const struct claim_ask *ask, struct limi
     return rc;
 }
 
-/* Ends before what is reserved is used up, by half of it or this. */
+/* So long before what it has reserved is used up, a claim that takes long is made again. */
 #define AGAIN_BEFORE_MS 400
 
 /* When to claim again: as many slots of a rate as the horizon has are reserved together. */
@@ -70,7 +70,8 @@ static void see(const struct claim_ask *ask, const struct limit_row *row,
                 const struct limit_answer *a, struct claim_seen *saw)
 {
     saw->held = a->why;
-    const int64_t before_ms = MIN(ask->horizon_ms - ask->horizon_ms / 2, AGAIN_BEFORE_MS);
+    const int64_t half_ms = ask->horizon_ms / 2;
+    const int64_t before_ms = ask->lead_ms ? MIN(half_ms, AGAIN_BEFORE_MS) : half_ms;
     saw->limit_at = a->why == LIMIT_RATE ? MAX(a->again_at - ask->lead_ms - ask->horizon_ms,
                                                row->now_at + ask->horizon_ms - before_ms)
                                          : a->again_at;
