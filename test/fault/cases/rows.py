@@ -135,6 +135,7 @@ def locked_running(t):
     leases are renewed."""
     pace = t.pace()
     t.configure(lease=f"{3 * pace}s")
+    t.handlers({"t": ""}, timeout="5m")
     d = t.dqd()
     t.add(6, words=f"ms={6500 * pace}")
     t.wait(lambda: t.count("status = 3") == 6, "all run")
