@@ -58,9 +58,8 @@ static void end_at(const struct context *ctx, int64_t at, struct message_job *m)
 }
 
 /* When the first instruction may be executed; 0: at once. The claim has proved that all tasks are
- * due within LOOK_EARLY_MOST_MS, even if the clock was set since, or reserved their starts: those
- * do not wait for a check, which would come too late if statements take long. None is executed once
- * the first one has expired, or the hours of its limit are over. */
+ * due within LOOK_EARLY_MOST_MS, even if the clock was set since, or reserved their starts. None is
+ * executed once the first one has expired, or the hours of its limit are over. */
 static void set_start(const struct context *ctx, const struct flight_job *j, struct message_job *m)
 {
     int64_t now_us = when_steady_us(), at_us = 0;
@@ -78,8 +77,7 @@ static void set_start(const struct context *ctx, const struct flight_job *j, str
             continue;
         at_us =
             MAX(at_us, MIN(dbclock_reached_us(&ctx->clock, t->start_at), now_us + RATE_HORIZON_US));
-        m->late_us = MAX(at_us, now_us) + MAX(LATE_US, t->late_us);
-        m->vouched_us = MAX(m->vouched_us, MIN(m->late_us, j->leased_us + context_renew_us(ctx)));
+        m->late_us = at_us + MAX(LATE_US, t->late_us);
     }
     m->start_us = at_us > now_us ? at_us : 0;
 }
@@ -88,7 +86,11 @@ static void set_start(const struct context *ctx, const struct flight_job *j, str
 static void hand_over(struct handover *h, struct flight_job *j)
 {
     struct err err = {0};
-    struct message_job times = {.vouched_us = j->leased_us + lease_vouch_us(h->ctx),
+    /* as lease_vouches_until has it for checks; starts that a rate has reserved come later */
+    const int64_t slow_us =
+        j->flight[0].start_at ? look_pace_limited_us(&h->flight->look->pace) : 0;
+    struct message_job times = {.vouched_us =
+                                    j->leased_us + MAX(lease_vouch_us(h->ctx), 2 * slow_us),
                                 .deadline_at = j->deadline_us / 1000};
 
     set_start(h->ctx, j, &times);

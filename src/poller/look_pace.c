@@ -146,7 +146,7 @@ void look_pace_rated(struct look_pace *p, int64_t took_us, bool full, int64_t no
 }
 
 /* Twice in a row: once is chance. */
-static int64_t limited_us(const struct look_pace *p)
+int64_t look_pace_limited_us(const struct look_pace *p)
 {
     return MIN(p->limited_us[0], p->limited_us[1]);
 }
@@ -154,7 +154,7 @@ static int64_t limited_us(const struct look_pace *p)
 /* The next claim has to reserve starts before those of this one are used up. */
 int64_t look_pace_horizon_ms(const struct look_pace *p)
 {
-    const int64_t ms = MAX(MAX(p->horizon_ms, HORIZON_MS), limited_us(p) * 3 / 2000);
+    const int64_t ms = MAX(MAX(p->horizon_ms, HORIZON_MS), look_pace_limited_us(p) * 3 / 2000);
 
     return MIN(ms, HORIZON_MOST_MS - look_pace_lead_ms(p));
 }
@@ -167,7 +167,7 @@ void look_pace_limited(struct look_pace *p, int64_t took_us)
 
 int64_t look_pace_lead_ms(const struct look_pace *p)
 {
-    return MIN(MAX(limited_us(p) * 3 / 4 - LEAD_LESS_US, 0) / 1000, LEAD_MOST_MS);
+    return MIN(MAX(look_pace_limited_us(p) * 3 / 4 - LEAD_LESS_US, 0) / 1000, LEAD_MOST_MS);
 }
 
 int64_t look_pace_woken(struct look_pace *p, int64_t now_us, int64_t cost_us)

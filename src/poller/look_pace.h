@@ -63,6 +63,7 @@ int64_t look_pace_horizon_ms(const struct look_pace *p);
 /* A claim under a rate or hours took this long, and has won tasks. How long after it has read its
  * limit its tasks can start, and it is known, if that is long: starts in between would be lost. */
 void look_pace_limited(struct look_pace *p, int64_t took_us);
+int64_t look_pace_limited_us(const struct look_pace *p); /* what both of the last two took */
 int64_t look_pace_lead_ms(const struct look_pace *p);
 
 /* Looks that cost this much follow a wake-up. Returns when the next one may be reported. */

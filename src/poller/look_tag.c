@@ -76,7 +76,7 @@ uint32_t look_tag_want(const struct look_tag *t, uint32_t room, bool others_wait
     uint32_t mine = jobs_of(t), at_once = MIN(t->max_running, room), more, target;
     uint32_t quick = at_once - MIN(at_once, t->elsewhere); /* what ends elsewhere takes long */
 
-    if (!at_once || t->unrecorded >= UNRECORDED_MOST)
+    if (!at_once || t->unrecorded - t->kept_back >= UNRECORDED_MOST)
         return 0;
     if (t->batch > 1) /* one batch waiting behind each that runs is enough */
         more = MIN(ahead(t, quick), quick);

@@ -70,6 +70,7 @@ struct look_tag {
     uint32_t elsewhere;               /* what ending dqds of this host run, as of look_turn.h */
     int64_t mean_us;                  /* moving average of a job's duration; 0: not known */
     uint32_t unrecorded;              /* results that settle.c has */
+    uint32_t kept_back;               /* of these: could not be recorded, and are tried again */
     struct look_cost claims, results; /* of changing its rows, to claim them or to record results */
 
     struct look_hold hold;

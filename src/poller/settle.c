@@ -48,6 +48,12 @@ static bool needs_attempt(const struct settle_results *q, const struct settlemen
     return settle_store_needs_attempt(s, q->ctx->conf->dqd.history == CONF_HISTORY_ALL);
 }
 
+static void keep_until(struct settle_item *r, int64_t until_us)
+{
+    r->tag->look.kept_back += !r->again_us;
+    r->again_us = until_us;
+}
+
 void settle_queue(struct settle_results *q, const struct settlement *s, struct tag_state *tag,
                   int64_t leased_us)
 {
@@ -64,7 +70,9 @@ void settle_queue(struct settle_results *q, const struct settlement *s, struct t
     r->queued_us = when_steady_us();
     r->leased_us = leased_us;
     r->tried_us = r->hold_us = 0;
-    r->again_us = q->held_until_us > r->queued_us && needs_attempt(q, s) ? q->held_until_us : 0;
+    r->again_us = 0;
+    if (q->held_until_us > r->queued_us && needs_attempt(q, s))
+        keep_until(r, q->held_until_us);
     r->said = false;
 }
 
@@ -106,6 +114,7 @@ static void item_done(struct settle_item *r)
     free((char *)r->s.error);
     free((void *)r->s.output);
     r->tag->look.unrecorded--;
+    r->tag->look.kept_back -= r->again_us > 0;
 }
 
 /* The hold of its limit is recorded before it, so that the task is not started meanwhile: until a
@@ -207,7 +216,7 @@ static void keep_back(const struct context *ctx, struct settle_item *r, const st
     int64_t most_us = context_lease_us(ctx) / 8;
 
     r->hold_us = retry_pause(r->hold_us, HOLD_MIN_US, MIN(most_us, HOLD_MOST_US));
-    r->again_us = now_us + r->hold_us;
+    keep_until(r, now_us + r->hold_us);
     if (!r->said && (f->err.code != ERR_LOCKED || now_us - r->queued_us > TROUBLE_LOCK_US)) {
         log_fold(now_us, LOG_WARN, "a result cannot be recorded yet; others are not affected", NULL,
                  f->err.text, "id=%" PRIu64 " error=%s", r->s.id, log_quote(f->err.text));
@@ -224,7 +233,7 @@ static void hold(struct settle_results *q, int64_t now_us)
     q->held_until_us = now_us + q->held_us;
     for (size_t i = 0; i < q->count; i++)
         if (needs_attempt(q, &q->items[i].s))
-            q->items[i].again_us = q->held_until_us;
+            keep_until(&q->items[i], q->held_until_us);
 }
 
 /* Whether its time has come, among those that were kept back (kept) or the others, and among those
