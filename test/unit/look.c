@@ -269,10 +269,8 @@ static bool job_event(struct play *p, const char *event, const char *word)
         look_tag_returned(t);
     } else if (!strcmp(event, "took")) {
         look_tag_took(t, n * 1000);
-    } else if (!strcmp(event, "kept-back")) {
-        t->kept_back = (uint32_t)n;
-    } else if (!strcmp(event, "unrecorded")) {
-        t->unrecorded = (uint32_t)n;
+    } else if (!strcmp(event, "unrecorded") || !strcmp(event, "kept-back")) {
+        *(*event == 'u' ? &t->unrecorded : &t->kept_back) = (uint32_t)n;
     } else if (!strcmp(event, "queue")) {
         while (n--)
             look_job_queued(&p->look, t);
