@@ -52,8 +52,8 @@ END
     for tag in pay refund ship; do add 120 $tag normal; done
     last=$(sql "SELECT MAX(id) FROM dq_task WHERE tag = 'pay'")
 
-    # the printer's hours end with the minute, unless that is about to end
-    close=$((($(date +%s) + 20) / 60 * 60 + 60))
+    # the printer's hours end with a minute, in 60 to 120 s: on a slow machine, the first half needs 60
+    close=$((($(date +%s) + 60) / 60 * 60 + 60))
     dq -q limit print --rate 5/s --hours "$(date -u -d "@$((close - 3600))" +%H:%M)-$(date -u -d "@$close" +%H:%M) UTC"
     add 5000 print normal
     sql 'UPDATE dq_task SET expected_time = expected_time - INTERVAL 1 HOUR, create_time = expected_time;
