@@ -60,10 +60,11 @@ int64_t look_pace_early_ms(const struct look_pace *p);
 #define LOOK_RATED_US INT64_C(250000)
 void look_pace_rated(struct look_pace *p, int64_t took_us, bool full, int64_t now_us);
 int64_t look_pace_horizon_ms(const struct look_pace *p);
-/* A claim under a rate or hours took this long, and has won tasks. How long after it has read its
- * limit its tasks can start, and it is known, if that is long: starts in between would be lost. */
+/* A claim under a rate or hours has won tasks and took this long. */
 void look_pace_limited(struct look_pace *p, int64_t took_us);
-int64_t look_pace_limited_us(const struct look_pace *p); /* what both of the last two took */
+int64_t look_pace_limited_us(const struct look_pace *p); /* the shorter one of the last two times */
+/* How long after such a claim has read its limit its tasks can start, if that is long, else 0.
+ * Starts that are reserved before that are lost. At most a second. */
 int64_t look_pace_lead_ms(const struct look_pace *p);
 
 /* Looks that cost this much follow a wake-up. Returns when the next one may be reported. */
