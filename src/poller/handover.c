@@ -82,15 +82,21 @@ static void set_start(const struct context *ctx, const struct flight_job *j, str
     m->start_us = at_us > now_us ? at_us : 0;
 }
 
+/* The claim vouches as lease_vouches_until has it for a check. Starts that a rate has reserved come
+ * later, and with a far database behind the time that a claim takes. */
+static int64_t vouched_until(const struct handover *h, const struct flight_job *j)
+{
+    const int64_t slow_us =
+        j->flight[0].start_at ? look_pace_limited_us(&h->flight->look->pace) : 0;
+
+    return j->leased_us + MAX(lease_vouch_us(h->ctx), 2 * slow_us);
+}
+
 /* Gives the job to the runner. Its bodies are loaded. */
 static void hand_over(struct handover *h, struct flight_job *j)
 {
     struct err err = {0};
-    /* as lease_vouches_until has it for checks; starts that a rate has reserved come later */
-    const int64_t slow_us =
-        j->flight[0].start_at ? look_pace_limited_us(&h->flight->look->pace) : 0;
-    struct message_job times = {.vouched_us =
-                                    j->leased_us + MAX(lease_vouch_us(h->ctx), 2 * slow_us),
+    struct message_job times = {.vouched_us = vouched_until(h, j),
                                 .deadline_at = j->deadline_us / 1000};
 
     set_start(h->ctx, j, &times);

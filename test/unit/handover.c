@@ -156,6 +156,26 @@ static void a_reserved_start_has_its_own_end(void **state)
     ctx.clock = (struct dbclock){0};
 }
 
+/* One slow claim does not make a later one vouch for longer, and only what a rate has reserved
+ * waits for its start. */
+static void a_slow_claim_vouches_for_reserved_starts(void **state)
+{
+    struct handover h = {&ctx, &flight};
+    struct flight_job *j = job(1);
+    const int64_t poll_us = 1000000, slow_us = 3000000;
+
+    (void)state;
+    looks.pace = (struct look_pace){.limited_us = {slow_us, poll_us}};
+    j->leased_us = 5;
+    j->flight[0].start_at = 1;
+    assert_int_equal(vouched_until(&h, j), 5 + 2 * poll_us);
+    looks.pace.limited_us[1] = slow_us;
+    assert_int_equal(vouched_until(&h, j), 5 + 2 * slow_us);
+    j->flight[0].start_at = 0;
+    assert_int_equal(vouched_until(&h, j), 5 + poll_us);
+    looks.pace = (struct look_pace){0};
+}
+
 static void nothing_starts_when_the_hours_are_over_or_a_task_expires(void **state)
 {
     struct flight_job *j = job(2);
@@ -301,6 +321,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(a_task_whose_body_cannot_be_read_fails_now, begin, end),
         cmocka_unit_test_setup_teardown(a_body_above_the_bound_has_a_job_of_its_own, begin, end),
         cmocka_unit_test_setup_teardown(a_reserved_start_has_its_own_end, begin, end),
+        cmocka_unit_test_setup_teardown(a_slow_claim_vouches_for_reserved_starts, begin, end),
         cmocka_unit_test_setup_teardown(nothing_starts_when_the_hours_are_over_or_a_task_expires,
                                         begin, end),
         cmocka_unit_test_setup_teardown(a_job_that_ended_counts_with_the_time_it_took, begin, end),
