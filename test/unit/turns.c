@@ -316,7 +316,7 @@ static void starts_follow_weights(void **state)
         {8, 6, 8, 100, 5, 7},
     };
 
-    const size_t each = getenv("DQ_TEST_SHORT") ? 8 : 1;
+    const size_t each = getenv("DQ_TEST_SHORT") ? 24 : 1;
 
     (void)state;
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i += each)
@@ -389,7 +389,7 @@ static void tags_under_one_limit_get_equal_parts(void **state)
 {
     static const size_t limits[] = {1, 3, 0, 0};
     static const int64_t limits_us[] = {0, 0, 25000, 200000}, takes_us[] = {5000, 12000, 100000};
-    const size_t each = getenv("DQ_TEST_SHORT") ? 61 : 1;
+    const size_t each = getenv("DQ_TEST_SHORT") ? 183 : 1;
 
     (void)state;
     for (size_t n = 0; n < 4 * 3 * 4 * 5 * 2; n += each) {
