@@ -152,6 +152,7 @@ void flight_started(struct flight *f, struct flight_job *j, int64_t start_us, pi
     j->start_us = start_us;
     j->pid = pid;
     look_job_started(f->look, &j->tag->look);
+    j->tag->look.started_us = start_us;
     for (uint32_t i = 0; i < j->count; i++)
         minute_started(f->minute, j->tag->name, started_at - j->flight[i].late_from_at);
     f->sent_bytes[j->kind] -= j->body_bytes;

@@ -88,6 +88,18 @@ uint32_t look_tag_want(const struct look_tag *t, uint32_t room, bool others_wait
     return target - mine;
 }
 
+bool look_tag_is_crowded(struct look_tag *t, uint32_t slots, int64_t idle_us)
+{
+    const uint32_t at_once = MIN(t->max_running, slots);
+    const uint32_t running = t->running - MIN(t->running, t->elsewhere);
+    const int64_t each_us = MAX(t->mean_us, idle_us);
+
+    if (t->queued + running <= at_once || t->queued * each_us <= MAX(running, 1) * LOOK_WAIT_US)
+        return false;
+    t->mean_us = each_us;
+    return true;
+}
+
 size_t look_tag_tasks(const struct look_tag *t, uint32_t processes, uint32_t claim_batch)
 {
     uint32_t each = t->fit ? MIN(t->fit, t->batch) : t->batch, limit = MAX(claim_batch, t->batch);

@@ -17,6 +17,10 @@
  * its own nothing is claimed ahead, so it waits as long. */
 #define LIMIT_PASS_MS 5000
 
+/* What was claimed for slots that would be free at once, and has waited for so long, is better
+ * pending: for other hosts, for the order of its priorities, for limits that have changed. */
+#define LOOK_WAIT_US INT64_C(2000000)
+
 /* Why a tag is not claimed: the last claim brought nothing. */
 struct look_hold {
     int64_t until_us;       /* no claim before */
@@ -69,6 +73,7 @@ struct look_tag {
     uint32_t running;                 /* jobs started, and those elsewhere */
     uint32_t elsewhere;               /* what ending dqds of this host run, as of look_turn.h */
     int64_t mean_us;                  /* moving average of a job's duration; 0: not known */
+    int64_t started_us;               /* when one was started last; 0: never */
     uint32_t unrecorded;              /* results that settle.c has */
     uint32_t kept_back;               /* of these: could not be recorded, and are tried again */
     struct look_cost claims, results; /* of changing its rows, to claim them or to record results */
@@ -91,6 +96,10 @@ bool look_tag_is_idle(const struct look_tag *t); /* It has no job. */
  * has among them, and what will have started before the next claim could; if others wait for slots,
  * in those only that it gets now. 0: none. */
 uint32_t look_tag_want(const struct look_tag *t, uint32_t room, bool others_wait);
+/* Whether more jobs of it wait than would start within LOOK_WAIT_US, as slow as they are by now.
+ * Its claims heed that from then on. idle_us: for at least so long none of its jobs has been
+ * started. */
+bool look_tag_is_crowded(struct look_tag *t, uint32_t slots, int64_t idle_us);
 /* How many tasks to claim for them. */
 size_t look_tag_tasks(const struct look_tag *t, uint32_t processes, uint32_t claim_batch);
 

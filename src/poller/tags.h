@@ -20,11 +20,13 @@ struct tag_state {
     char *name;
     char *rest_error; /* why it rests, or has rested; NULL: it has not */
     struct tag_set *set;
-    int handler;      /* index in the current table; -1: none, or left out by --tag */
-    bool selected;    /* by --tag */
-    int64_t seen_us;  /* last look that had it */
-    int64_t asked_us; /* the last question of withdraw.c that had it */
-    int64_t late_ms;  /* how long its earliest task had been due at the last look at all tags */
+    int handler;        /* index in the current table; -1: none, or left out by --tag */
+    bool selected;      /* by --tag */
+    int64_t seen_us;    /* last look that had it */
+    int64_t asked_us;   /* the last question of withdraw.c that had it */
+    int64_t crowded_us; /* when withdraw.c last saw whether too many of its jobs wait: crowded */
+    bool crowded;
+    int64_t late_ms; /* how long its earliest task had been due at the last look at all tags */
     /* where upkeep looks for its expired tasks next */
     struct peek_floor expire_from[TASK_LEVELS];
     int64_t warned_us; /* last time the log said that it has no handler; 0: never */

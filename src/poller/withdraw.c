@@ -1,7 +1,8 @@
 /*
  * withdraw.c - see withdraw.h. Invariant: a task that waits here when its tag is paused, its limit
  * paused, held or closed, or this dqd quiet, is given back within half a second (later if tasks of
- * more than TAGS_MOST tags wait); one whose handler has been started goes on.
+ * more than TAGS_MOST tags wait), and after LOOK_WAIT_US if quick tasks have become slow; one whose
+ * handler has been started goes on.
  */
 #include "poller/withdraw.h"
 
@@ -11,6 +12,7 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <sys/param.h>
 
 /* Tasks that are quick wait for less, and are never asked for. */
 #define WAITS_US INT64_C(200000)
@@ -73,6 +75,21 @@ static bool stops(const struct limit_row *s, const struct flight_job *j)
     return why == LIMIT_PAUSED || (is_limit && why != LIMIT_OPEN && why != LIMIT_RATE);
 }
 
+/* Whether it has waited for long, and many of its tag with it. before_us: of the last question;
+ * what the runner had started by then has been reported. */
+static bool is_crowded(const struct withdrawals *w, const struct flight_job *j, int64_t before_us)
+{
+    struct tag_state *t = j->tag;
+
+    if (j->leased_us > w->asked_us - LOOK_WAIT_US)
+        return false;
+    if (t->crowded_us != w->asked_us)
+        t->crowded = look_tag_is_crowded(&t->look, w->look->set.slots,
+                                         before_us - MAX(t->look.started_us, j->leased_us));
+    t->crowded_us = w->asked_us;
+    return t->crowded;
+}
+
 static bool is_stopped(const struct context *ctx, const struct flight_job *j,
                        const struct limit_row *s, size_t count)
 {
@@ -90,11 +107,13 @@ int withdraw_run(struct withdrawals *w, struct err *err)
     struct flight_job *j;
     size_t count = 0;
 
+    const int64_t before_us = w->asked_us;
     w->asked_us = when_steady_us();
     const size_t n = names_of(w, names);
     int rc = n ? limit_store_stops(w->ctx->db, names, n, &rows, &count, err) : 0;
     for (uint32_t at = 0; (j = flight_each(w->flight, &at));)
-        if (j->state != JOB_STARTED && is_stopped(w->ctx, j, rows, count))
+        if (j->state != JOB_STARTED &&
+            (is_stopped(w->ctx, j, rows, count) || is_crowded(w, j, before_us)))
             give_back(w->ctx, w->flight, j);
     limit_store_free(rows, count);
     return rc;

@@ -1,6 +1,7 @@
 /*
  * withdraw.h - takes tasks back that wait for a slot or a process, once a pause, a hold, the hours
- * of their limit, or dq quiet keeps them from being started: a duty.
+ * of their limit, or dq quiet keeps them from being started, or those before them have become slow:
+ * a duty.
  */
 #ifndef DQ_POLLER_WITHDRAW_H
 #define DQ_POLLER_WITHDRAW_H

@@ -77,3 +77,14 @@ END
     refute test -e "$BATS_TEST_TMPDIR/began"
     dqd_stop
 }
+
+@test 'tasks that wait for slots because quick ones have become slow are given back, and high priority goes first' {
+    many_wait
+    wait_until given_back
+    id=$(dq add t --priority high)
+    rm "$BATS_TEST_TMPDIR/slow"
+    wait_until is 'status = 1 AND attempt = 1' 601
+    # the two that ran began before it, and what took their slots at the same moment
+    [ "$(count "id > $id - 101 AND execution_time < (SELECT execution_time FROM dq_task WHERE id = $id)")" -le 4 ]
+    dqd_stop
+}

@@ -239,7 +239,7 @@ static int claim_limited(struct claiming *w, enum care care, struct rows_faults 
 /* Of a tag that is under no limit, as far as is known. */
 static int claim_freely(struct claiming *w, struct rows_faults *faults, struct err *err)
 {
-    struct claim_seen limit;
+    struct claim_seen limit = {0};
     uint64_t may;
     int rc = find_some(w, w->ask->limit, faults, err);
 
