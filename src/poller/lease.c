@@ -100,10 +100,23 @@ static bool is_marked(const struct claim_ref *refs, const bool *marks, size_t n,
     return at && marks[at - refs];
 }
 
+/* Whether an open task of the job is not among those that were lost. */
+static bool has_others(const struct flight_job *j, const struct claim_ref *refs, const bool *lost,
+                       size_t n)
+{
+    for (uint32_t k = 0; k < j->count; k++)
+        if (is_open(&j->flight[k]) && !is_marked(refs, lost, n, &j->flight[k]))
+            return true;
+    return false;
+}
+
 /* Notes the tasks of a job that are no longer ours. Whether there are some. */
 static bool note_lost(struct flight_job *j, const struct claim_ref *refs, const bool *lost,
-                      size_t n)
+                      size_t n, bool others)
 {
+    const char *what = others && j->state == JOB_STARTED
+                           ? "task was cancelled or taken back; its batch goes on"
+                           : "task was cancelled or taken back; stopping its handler";
     bool some = false;
 
     for (uint32_t k = 0; k < j->count; k++) {
@@ -112,19 +125,10 @@ static bool note_lost(struct flight_job *j, const struct claim_ref *refs, const 
         if (!is_open(t) || !is_marked(refs, lost, n, t))
             continue;
         t->lost = some = true;
-        log_fold(when_steady_us(), LOG_NOTE,
-                 "task was cancelled or taken back; stopping its handler", j->tag->name, NULL,
-                 "id=%" PRIu64 " tag=%s", t->id, log_quote(j->tag->name));
+        log_fold(when_steady_us(), LOG_NOTE, what, j->tag->name, NULL, "id=%" PRIu64 " tag=%s",
+                 t->id, log_quote(j->tag->name));
     }
     return some;
-}
-
-static bool any_open(const struct flight_job *j)
-{
-    for (uint32_t k = 0; k < j->count; k++)
-        if (is_open(&j->flight[k]))
-            return true;
-    return false;
 }
 
 /* Stops the handlers of tasks that are no longer ours: that of a batch only if none of its tasks is
@@ -135,9 +139,10 @@ static void drop_lost(const struct leases *l, const struct claim_ref *refs, cons
     struct flight_job *j;
 
     for (uint32_t at = 0; (j = flight_each(l->flight, &at));) {
-        bool some = note_lost(j, refs, lost, n);
+        const bool others = has_others(j, refs, lost, n);
+        const bool some = note_lost(j, refs, lost, n, others);
 
-        if (!any_open(j) && j->open > 0 && !j->killed && j->state != JOB_HELD) {
+        if (!others && j->open > 0 && !j->killed && j->state != JOB_HELD) {
             j->killed = true;
             link_send_kill(l->ctx->link, j->number, MESSAGE_KILL_CANCELLED);
         } else if (some && j->state == JOB_SENT) {

@@ -78,19 +78,21 @@ END
 }
 
 @test 'cancel prints how many tasks were running' {
+    local one='its handler is killed, or goes on with the rest of its batch'
+    local many='their handlers are killed, or go on with the rest of a batch'
     id=$(task running)
     try dq cancel "$id" --dry-run
     [ "${out%%$'\n'*}" = '1 task would be cancelled; it is running' ]
     try dq cancel "$id"
-    [ "$out" = '1 task cancelled; it was running: its handler is killed' ]
+    [ "$out" = "1 task cancelled; it was running: $one" ]
     for state in running pending running pending pending; do task "$state" mail >/dev/null; done
     try dq cancel --tag mail -y --dry-run
     [ "${out%%$'\n'*}" = '5 tasks would be cancelled, 2 of them are running' ]
     try dq cancel --tag mail -y
-    [ "$out" = '5 tasks cancelled, 2 of them were running: their handlers are killed' ]
+    [ "$out" = "5 tasks cancelled, 2 of them were running: $many" ]
     a=$(task running) b=$(task pending)
     try dq cancel "$a" "$b"
-    [ "$out" = '2 tasks cancelled, 1 of them was running: its handler is killed' ]
+    [ "$out" = "2 tasks cancelled, 1 of them was running: $one" ]
     try dq -q cancel "$(task running)"
     [ "$out" = '1 task cancelled' ]
     try dq cancel "$(task running)" -o json

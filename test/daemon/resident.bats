@@ -253,7 +253,7 @@ END
     dqd_start --resident
     wait_until begun 1
     dq cancel "$id"
-    wait_until logged "task was cancelled or taken back"
+    wait_until logged "task was cancelled or taken back; its batch goes on"
     touch "$BATS_TEST_TMPDIR/go"
     wait_until is 'status = 1 AND attempt = 1' 2
     dqd_stop

@@ -228,7 +228,8 @@ static void put_running(struct buf *b, uint64_t count, uint64_t running, bool dr
     else
         buf_printf(b, ", %" PRIu64 " of them %s running", running, is);
     if (!dry_run)
-        buf_str(b, running == 1 ? ": its handler is killed" : ": their handlers are killed");
+        buf_str(b, running == 1 ? ": its handler is killed, or goes on with the rest of its batch"
+                                : ": their handlers are killed, or go on with the rest of a batch");
 }
 
 /* They will not run again either. */
