@@ -22,6 +22,10 @@ ENDINGS = (
     ("SELECT * FROM no_such_table", PERMANENT, "no_such_table"),
     ("SIGNAL SQLSTATE '45000' SET MESSAGE_TEXT = 'before \\0'", PERMANENT, "before"),
     ("SELECT 1; SELECT 2", DONE, ""),
+    ("SET autocommit = 0; INSERT INTO effect (body) VALUES (''); COMMIT", DONE, ""),
+    ("SET autocommit = 0; INSERT INTO effect (body) VALUES ('')", RETRY, "left its transaction open"),
+    ("START TRANSACTION; INSERT INTO effect (body) VALUES (''); SELECT 1", RETRY, "left its transaction open"),
+    ("SIGNAL SQLSTATE '25001' SET MYSQL_ERRNO = 1568, MESSAGE_TEXT = ') at line 2: '", RETRY, "at line 2"),
     ("CALL no_such_procedure()", RETRY, "no_such_procedure"),
     ("CALL mysql.AddGeometryColumn('', '', '', '', 1)", RETRY, "execute command denied"),
     ("SELECT * FROM mysql.user", RETRY, "SELECT command denied"),
@@ -38,6 +42,14 @@ WHEN 'sleep' THEN DO SLEEP(1000);
 WHEN 'kill' THEN KILL CONNECTION_ID();
 WHEN 'missing' THEN CALL missing();
 WHEN 'final' THEN SIGNAL SQLSTATE '45000';
+WHEN 'half' THEN START TRANSACTION; INSERT INTO seen VALUES (run_id); SIGNAL SQLSTATE '40001';
+WHEN 'open' THEN START TRANSACTION; INSERT INTO seen VALUES (run_id);
+WHEN 'whole' THEN START TRANSACTION; INSERT INTO effect (run_id, body) VALUES (run_id, body); COMMIT;
+WHEN 'manual' THEN SET autocommit = 0; INSERT INTO effect (run_id, body) VALUES (run_id, body); COMMIT;
+WHEN 'fresh' THEN
+    IF @left = 1 OR @@sql_mode = '' THEN SIGNAL SQLSTATE '45000'; END IF;
+    SET @left = 1, sql_mode = '';
+WHEN 'begun' THEN IF @begun IS NULL THEN SIGNAL SQLSTATE '45000'; END IF;
 ELSE INSERT INTO effect (run_id, body) VALUES (run_id, body);
 END CASE //
 """
@@ -145,6 +157,23 @@ def call_costs_its_task_only(database):
         same(f"calls beside {body}", len(database.received()), 3)
 
 
+def calls_leave_nothing_behind(database):
+    """Neither half a transaction, nor what they have set; and what the server begins each session with is there."""
+    database.clear()
+    judged_apart("calls that leave something", "mysql-call-batch", ["wild"], {"MYSQL_FILE": database.file}, [
+        (b"half", "retry", "40001"), (b"whole", "done", ""), (b"open", "retry", "left its transaction open"),
+        (b"whole", "done", ""), (b"manual", "done", ""), (b"x", "done", ""), (b"fresh", "done", ""),
+        (b"fresh", "done", ""), (b"half", "retry", "40001")])
+    same("effects", [body for _, body in database.received()], [b"whole", b"whole", b"manual", b"x"])
+    same("halves", database.sql("SELECT * FROM seen"), [])
+    database.sql("SET GLOBAL init_connect = 'SET @begun = 1'")
+    try:
+        judged_apart("a server that begins sessions", "mysql-call-batch", ["wild"], {"MYSQL_FILE": database.file}, [
+            (b"begun", "done", ""), (b"begun", "done", "")])
+    finally:
+        database.sql("SET GLOBAL init_connect = ''")
+
+
 def bodies_that_are_too_long_fail(database):
     """A call has two digits for each byte of the body."""
     most = 1 << 20
@@ -218,6 +247,7 @@ def cases(directory, queue):
     try:
         yield "each error is retried, final, or returns the task", lambda: errors_are_mapped(database)
         yield "batch: a call costs its task only", lambda: call_costs_its_task_only(database)
+        yield "batch: a call leaves nothing to the next", lambda: calls_leave_nothing_behind(database)
         yield "a body that is too long for the server fails", lambda: bodies_that_are_too_long_fail(database)
         yield "batch: a server that goes away", lambda: server_that_goes_away(database)
         yield "a server that hangs is left in time", lambda: hanging_server_is_left_in_time(database)
