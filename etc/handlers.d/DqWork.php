@@ -5,6 +5,7 @@
 namespace App\Console\Commands;
 
 use Illuminate\Console\Command;
+use Illuminate\Support\Facades\DB;
 
 class DqWork extends Command
 {
@@ -22,13 +23,31 @@ class DqWork extends Command
                 $body = $task['body'] ?? base64_decode($task['body_base64']);
                 $status = $this->call(str_replace('.', ':', $task['tag']), ['body' => $body]);
                 if ($status !== 0) {
-                    $answer = ['id' => $task['id'], 'result' => 'retry', 'error' => "exit status $status"];
+                    throw new \RuntimeException("exit status $status");
+                }
+                if ($this->rollBack()) {
+                    throw new \RuntimeException('it left its transaction open, which was rolled back');
                 }
             } catch (\Throwable $e) {
+                $this->rollBack();    // so that the next task does not go on with it
                 $answer = ['id' => $task['id'], 'result' => 'retry', 'error' => $e->getMessage()];
             }
             fwrite($reply, json_encode($answer, JSON_INVALID_UTF8_SUBSTITUTE) . "\n");
         }
         return 0;
+    }
+
+    /** Whether a transaction was open. */
+    private function rollBack(): bool
+    {
+        $open = array_filter(DB::getConnections(), fn ($connection) => $connection->transactionLevel() > 0);
+        foreach ($open as $name => $connection) {
+            try {
+                $connection->rollBack(0);
+            } catch (\Throwable $e) {
+                DB::purge($name);
+            }
+        }
+        return $open !== [];
     }
 }

@@ -23,9 +23,10 @@ class Command(BaseCommand):
             answer = {"id": task["id"], "result": "done"}
             close_old_connections()
             try:
-                body = task["body"] if "body" in task else base64.b64decode(task["body_base64"])
-                call_command(task["tag"].replace(".", "_"), body)
+                body = task["body"].encode() if "body" in task else base64.b64decode(task["body_base64"])
+                # -- because a body is no option; and what is not UTF-8 is as in sys.argv
+                call_command(task["tag"].replace(".", "_"), "--", body.decode(errors="surrogateescape"))
             except (Exception, SystemExit) as e:
-                answer.update(result="retry", error=str(e))
+                answer.update(result="retry", error=str(e).encode(errors="replace").decode())
             sys.stdout.flush()
             print(json.dumps(answer), file=reply, flush=True)

@@ -1,7 +1,8 @@
 """worker.py - a process that stays, see dq-handlers(5): keep: 2, run: [/usr/bin/python3, /srv/worker.py]. Replace work."""
 import base64, json, os, sys
 
-def work(tag, body):    # a Django project: django.setup() above, call_command(tag, body) here
+def work(tag, body):
+    # a Django project: django.setup() above, call_command(tag, "--", body.decode(errors="surrogateescape")) here
     sys.stdout.buffer.write(body + b"\n")
 
 reply = os.fdopen(int(os.environ["DQ_REPLY_FD"]), "w")

@@ -47,6 +47,36 @@ END
     diff replies <(printf '%s\n' '{"ready":true}' "$answer" "$answer" "$answer" "${answer/text/null}")
 }
 
+# console PROGRAM SCRIPT BODY...: into the files noted and replies, what the stub of a framework notes and answers.
+console()
+{
+    local program=$1 script=$DQ_TOP/test/fault/frameworks/$2 id=0 body
+    command -v "$program" >/dev/null || skip "no $program here"
+    export DQ_REPLY_FD=3
+    for body in "${@:3}"; do
+        printf '{"id":%d,"tag":"order.note","body_base64":"%s"}\n' $((++id)) "$(printf %b "$body" | base64 -w 0)"
+        # as dqd sends what is UTF-8
+        [[ $body == *\\* ]] || printf '{"id":%d,"tag":"order.note","body":"%s"}\n' $((++id)) "$body"
+    done | timeout 60 "$program" "$script" noted work 3>replies >&2
+    sed -i 1d replies
+}
+
+@test 'the command of Django takes a body as an argument, whatever it is' {
+    console python3 manage.py --all -- -5 'a b' 'refused\0351' 'caf\0351'
+    diff noted <(printf '%s\n' --all --all -- -- -5 -5 'a b' 'a b' $'caf\351')
+    diff replies <(printf '{"id": %s, "result": "done"}\n' 1 2 3 4 5 6 7 8
+                   echo '{"id": 9, "result": "retry", "error": "refused?"}'
+                   echo '{"id": 10, "result": "done"}')
+}
+
+@test 'the command of Laravel goes on with no transaction of the task before' {
+    console php artisan.php --all open 'refused\0351' 'caf\0351'
+    diff noted <(printf '%s\n' --all --all $'caf\351')
+    open='"retry","error":"it left its transaction open, which was rolled back"'
+    diff replies <(printf '{"id":%s,"result":%s}\n' 1 '"done"' 2 '"done"' 3 "$open" 4 "$open" \
+                       5 '"retry","error":"refused\ufffd"' 6 '"done"')
+}
+
 # manual_worker TEXT FILE: the block of dq-handlers(5) with that line, as a file
 manual_worker()
 {

@@ -1,4 +1,6 @@
-"""manage.py FILE dq_work - as much of Django as dq_work.py calls. Its command order_note appends its body to FILE."""
+"""manage.py FILE dq_work - as much of Django as dq_work.py calls. Its command order_note appends its body to FILE.
+A body that begins with "refused" raises an exception with it."""
+import argparse
 import os
 import runpy
 import sys
@@ -6,12 +8,25 @@ import time
 import types
 
 
+class CommandParser(argparse.ArgumentParser):
+    def error(self, message):
+        raise RuntimeError("Error: " + message)
+
+
+PARSER = CommandParser()
+PARSER.add_argument("body")
+PARSER.add_argument("--all", action="store_true")
+
+
 def call_command(name, *arguments):
     if name != "order_note":
         raise RuntimeError(f"Unknown command: {name!r}")
+    chosen = PARSER.parse_args([str(argument) for argument in arguments])
+    if chosen.body.startswith("refused"):
+        raise RuntimeError(chosen.body)
     print("noted")
-    with open(sys.argv[1], "a", encoding="ascii") as f:
-        f.write(arguments[0] + "\n")
+    with open(sys.argv[1], "ab") as f:
+        f.write((b"ALL " if chosen.all else b"") + chosen.body.encode(errors="surrogateescape") + b"\n")
     time.sleep(0.005)
 
 
