@@ -1,13 +1,14 @@
 # dq-sandbox: what it starts, what it refuses, what it leaves. No schema: dq itself is not needed here.
 load ../lib/sandbox
 
-setup_file() { :; }
+# The first start installs a server, and leaves its data for the others.
+setup_file() { export DQ_SANDBOX_TEMPLATE=$BATS_FILE_TMPDIR/template; }
 teardown_file() { :; }
 
 setup()
 {
     cd "$BATS_TEST_TMPDIR"
-    unset DQ_SANDBOX DQ_SANDBOX_TEMPLATE
+    unset DQ_SANDBOX
     sandbox=$DQ_TOP/bin/dq-sandbox
 }
 
@@ -20,6 +21,20 @@ teardown()
 }
 
 start() { "$sandbox" start --no-schema "$@" 3>&-; }
+
+@test 'the data of a template are those of a new server, and belong to the sandbox' {
+    for box in one two; do
+        start $box
+        "$sandbox" sql $box -- -e 'SHOW TABLES FROM mysql; SHOW DATABASES; SELECT user, host FROM mysql.user' >$box.has
+        "$sandbox" sql $box -- -e 'CREATE TABLE own (a int)'
+        [ "$(stat -c %u:%g $box/server/data/ibdata1)" = "$(stat -L -c %u:%g $box/server)" ]
+    done
+    diff one.has two.has
+    [ -e one/install.log ]
+    [ ! -e two/install.log ]
+    [ "$(ls "$DQ_SANDBOX_TEMPLATE" | wc -l)" -eq 1 ]
+    [ "$(stat -c %a "$DQ_SANDBOX_TEMPLATE")" = 700 ]
+}
 
 @test 'start creates a server that listens on a socket only; a second start does nothing' {
     start box
@@ -75,21 +90,6 @@ start() { "$sandbox" start --no-schema "$@" 3>&-; }
     start box
     run "$sandbox" sql box -- -N -B -e 'SHOW TABLES'
     [ "$output" = kept ]
-}
-
-@test 'the data of a template are those of a new server, and belong to the sandbox' {
-    export DQ_SANDBOX_TEMPLATE=$PWD/template
-    for box in one two; do
-        start $box
-        "$sandbox" sql $box -- -e 'SHOW TABLES FROM mysql; SHOW DATABASES; SELECT user, host FROM mysql.user' >$box.has
-        "$sandbox" sql $box -- -e 'CREATE TABLE own (a int)'
-        [ "$(stat -c %u:%g $box/server/data/ibdata1)" = "$(stat -L -c %u:%g $box/server)" ]
-    done
-    diff one.has two.has
-    [ -e one/install.log ]
-    [ ! -e two/install.log ]
-    [ "$(ls template | wc -l)" -eq 1 ]
-    [ "$(stat -c %a template)" = 700 ]
 }
 
 @test 'a killed server is noticed and started again' {
