@@ -306,7 +306,7 @@ static void a_task_that_changes_its_state_is_in_every_whole_list(void **state)
     add("b.only", NULL, 0);
     listed = false;
     assert_int_equal(pthread_create(&thread, NULL, change_states, other), 0);
-    for (int i = 0; i < 400; i++) {
+    for (int i = 0; i < 100; i++) {
         struct task_filter f = {.tag_glob = globs[i % 2]};
         struct targets x = {0};
         ok(targets_list(db, &f, TASK_ANY, NULL, NULL, &x, &err));
