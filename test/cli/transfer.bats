@@ -104,13 +104,16 @@ values()
 }
 
 @test 'a body of zero bytes near max_allowed_packet is imported again' {
-    head -c 12000000 /dev/zero | dq -q add t - >/dev/null # 72 MB as JSON
+    local packet size=3000000
+    packet=$(sql 'SELECT @@GLOBAL.max_allowed_packet; SET GLOBAL max_allowed_packet = 4194304')
+    head -c "$size" /dev/zero | dq -q add t - >/dev/null # 18 MB as JSON: more than a line needs at least
     dq -q export >one
     sql 'DELETE FROM dq_task'
     try dq import one
+    sql "SET GLOBAL max_allowed_packet = $packet"
     [ "$rc" -eq 0 ]
     [ "$(sql 'SELECT LENGTH(message_body), body_size, SHA2(message_body, 256) FROM dq_task')" = \
-        12000000$'\t'12000000$'\t'"$(head -c 12000000 /dev/zero | sha256sum | cut -c -64)" ]
+        "$size"$'\t'"$size"$'\t'"$(head -c "$size" /dev/zero | sha256sum | cut -c -64)" ]
 }
 
 @test 'with new ids, attempts follow their tasks' {
@@ -488,11 +491,18 @@ END
 }
 
 # bats test_tags=bare
+# Its rows are too many to be printed whole.
+digests()
+{
+    sql 'SELECT id, tag, SHA2(message_body, 256), body_size, SHA2(output, 256), status, expected_time,
+            create_time FROM dq_task ORDER BY id'
+}
+
 @test 'memory does not grow with the number of tasks, and many survive the way' {
     sql "INSERT INTO dq_task (tag, message_body, body_size, output, status, expected_time, create_time)
-         SELECT 't', REPEAT('x', 1000), 1000, REPEAT('y', 500), 1, UTC_TIMESTAMP(3), UTC_TIMESTAMP(3)
-         FROM $(numbers 50000)"
-    table | md5sum >before
+         SELECT 't', REPEAT('x', 6000), 6000, REPEAT('y', 1500), 1, UTC_TIMESTAMP(3), UTC_TIMESTAMP(3)
+         FROM $(numbers 10000)"
+    digests >before
     python3 - "$DQ_BIN/dq" -q export >one 2>peak <<'END'
 import resource, subprocess, sys
 subprocess.run(sys.argv[1:], check=True)
@@ -512,5 +522,5 @@ END
     cat out
     echo "peak: $peak KiB for $(wc -c <one) bytes"
     [ "$peak" -lt 60000 ]
-    table | md5sum | diff before -
+    digests | diff before -
 }
