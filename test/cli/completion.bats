@@ -28,10 +28,12 @@ stored()
 @test 'verbs, options and values come from the tables' {
     verbs=$(dq help | awk '/^[a-z].*:$/ { verbs = !/^options/ } verbs && /^  [a-z]/ { print $1 }')
     [ "$(wc -w <<<"$verbs")" -ge 20 ]
+    all=" $(words '') "
     for verb in $verbs; do
-        words '' | tr ' ' '\n' | grep -qx -- "$verb"
+        [[ $all == *" $verb "* ]]
+        of_verb=" $(words "$verb" --) "
         for option in $(dq help "$verb" | grep -oE '^ +(-[A-Za-z], )? *--[a-z][a-z-]*' | sed 's/.*--/--/'); do
-            words "$verb" -- | tr ' ' '\n' | grep -qx -- "$option"
+            [[ $of_verb == *" $option "* ]]
         done
     done
     [ "$(words exp)" = export ]
