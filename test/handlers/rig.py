@@ -17,11 +17,12 @@ HANDLERS = TOP + "/etc/handlers.d/"
 LIMIT = 300  # seconds that only a hang reaches
 EVERY_BYTE = bytes(range(256))
 BODIES = {"every byte": EVERY_BYTE, "nothing": b"", "one NUL": b"\0", "lines": b"\r\n\n", "text": "größer\n".encode(),
-          "1 MB": EVERY_BYTE * 4096}
+          "256 KiB": EVERY_BYTE * 1024}  # longer than a pipe and an argument may be
 DONE, PERMANENT, RETRY, NOT_SET_UP = 0, 65, 75, 126  # exit statuses
 STEP_MS = 300  # at least that long between two attempts
 RETRY_LIST = [f"{STEP_MS}ms"] * 20 + ["5s"] * 40  # longer than a restart of the slowest destination takes
 FAILED = "2"  # a status of dq_task
+nursery = None  # a forks.Nursery, which the main program starts
 
 
 class Failed(Exception):
@@ -99,11 +100,51 @@ def checked(command, **more):
     return got.stdout.decode()
 
 
-def query(server_socket, database, text):
-    """Runs SQL as root. Returns the rows, in which everything is text."""
-    command = ["mariadb", "--no-defaults", "--batch", "--skip-column-names", "--user=root"]
-    out = checked([*command, "--socket=" + server_socket, "--database=" + database], input=text.encode())
-    return [line.split("\t") for line in out.splitlines()]
+class Client:
+    """A mariadb client of root that stays connected. Its server may be stopped: the next query connects again."""
+
+    END = b"the answer ends here\n"
+
+    def __init__(self, server_socket):
+        self.command = ["mariadb", "--no-defaults", "--batch", "--unbuffered", "--skip-column-names",
+                        "--skip-reconnect", "--user=root", "--socket=" + server_socket]
+        self.process = None
+
+    def query(self, database, text):
+        """Runs SQL. Returns the rows, in which everything is text."""
+        if not self.process:
+            self.errors = holding()
+            self.process = subprocess.Popen(self.command, stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+                                            stderr=self.errors)
+        end = "" if text.rstrip().endswith((";", "//")) else ";"
+        self.process.stdin.write(
+            f"USE {database};\n{text.rstrip()}{end}\nDELIMITER ;\nSELECT '".encode() + self.END[:-1] + b"';\n")
+        self.process.stdin.flush()
+        rows = []
+        while (line := self.process.stdout.readline()) != self.END:
+            if not line:
+                self.end()
+                raise Failed(f"{text}: {contents(self.errors)}")
+            rows.append(line.decode()[:-1].split("\t"))
+        return rows
+
+    def end(self):
+        if self.process:
+            self.process.communicate()
+            self.process = None
+
+
+def holding(data=b""):
+    """A file in memory, which is read from its beginning."""
+    file = os.fdopen(os.memfd_create("handler"), "w+b")
+    file.write(data)
+    file.seek(0)
+    return file
+
+
+def contents(file):
+    file.seek(0)
+    return file.read().decode(errors="replace")
 
 
 def environment(**more):
@@ -111,19 +152,25 @@ def environment(**more):
     return {"PATH": os.environ["PATH"], "LANG": "C.UTF-8", "HOME": "/nonexistent", **more}
 
 
+def run_script(path, arguments, env, files, memory=None):
+    """Runs a handler: by itself, or in a fork of `nursery`, unless its environment has a library of its own."""
+    env = environment(**env)
+    if nursery and nursery.takes(path) and "LD_PRELOAD" not in env:
+        return nursery.run([path, *arguments], env, files, LIMIT, memory)
+    command = ["prlimit", f"--as={memory}", path] if memory else [path]
+    stdin, stdout, stderr, *reply = files
+    return subprocess.run([*command, *arguments], stdin=stdin, stdout=stdout, stderr=stderr, timeout=LIMIT, env=env,
+                          preexec_fn=(lambda: os.dup2(reply[0].fileno(), 3)) if reply else None,
+                          close_fds=not reply).returncode
+
+
 def run_one(script, arguments, body, env, run="7", token=1, reply=None):
     """Runs a handler of one task. Returns its exit status and output. reply: a file for its answers."""
-    if reply:
-        env = {**env, "DQ_REPLY_FD": "3"}
-    with tempfile.TemporaryFile() as stdin:
-        stdin.write(body)
-        stdin.seek(0)
-        got = subprocess.run([HANDLERS + script, *arguments], stdin=stdin, stdout=subprocess.PIPE, timeout=LIMIT,
-                             preexec_fn=(lambda: os.dup2(reply.fileno(), 3)) if reply else None, close_fds=not reply,
-                             stderr=subprocess.STDOUT, env=environment(
-                                 DQ_ID=run.split("-")[0], DQ_RUN_ID=run, DQ_TAG="t", DQ_KEY="", DQ_TOKEN=str(token),
-                                 DQ_ATTEMPT="1", **env))
-    return got.returncode, got.stdout.decode(errors="replace")
+    env = {**env, "DQ_ID": run.split("-")[0], "DQ_RUN_ID": run, "DQ_TAG": "t", "DQ_KEY": "", "DQ_TOKEN": str(token),
+           "DQ_ATTEMPT": "1"} | ({"DQ_REPLY_FD": "3"} if reply else {})
+    with holding(body) as stdin, holding() as out:
+        status = run_script(HANDLERS + script, arguments, env, [stdin, out, out, *([reply] if reply else [])])
+        return status, contents(out)
 
 
 def line_of(task, body):
@@ -139,10 +186,11 @@ def line_of(task, body):
 def run_batch(script, arguments, bodies, env, memory=4 << 30):
     """Runs a handler of a batch in that many bytes. Returns its exit status, the verdicts by task, and its output."""
     lines = "".join(line_of(number + 1, body) + "\n" for number, body in enumerate(bodies))
-    got = subprocess.run(["prlimit", f"--as={memory}", HANDLERS + script, *arguments], input=lines, capture_output=True,
-                         text=True, timeout=LIMIT, env=environment(DQ_TAG="t", DQ_BATCH=str(len(bodies)), **env))
-    verdicts = [json.loads(line) for line in got.stdout.splitlines()]
-    return got.returncode, {v["id"]: v for v in verdicts}, got.stdout + got.stderr
+    env = {**env, "DQ_TAG": "t", "DQ_BATCH": str(len(bodies))}
+    with holding(lines.encode()) as stdin, holding() as out, holding() as err:
+        status = run_script(HANDLERS + script, arguments, env, [stdin, out, err], memory)
+        verdicts = [json.loads(line) for line in contents(out).splitlines()]
+        return status, {v["id"]: v for v in verdicts}, contents(out) + contents(err)
 
 
 def judged(what, scripts, arguments, expected, env, body=b"x", text=""):
@@ -180,10 +228,10 @@ class Queue:
                             "DQ_TOP": TOP, "DQ_BIN": BIN}
         self.environment.pop("XDG_CONFIG_HOME", None)
         checked([TOP + "/bin/dq-sandbox", "start"], env=self.environment)
-        self.socket = os.path.realpath(self.directory + "/server") + "/mysql.sock"
+        self.client = Client(os.path.realpath(self.directory + "/server") + "/mysql.sock")
 
     def sql(self, text):
-        return query(self.socket, "dq", text)
+        return self.client.query("dq", text)
 
     def add(self, tag, body, key=None):
         command = [BIN + "/dq", "-q", "add", tag, "-", *(["--key", key] if key else [])]
@@ -219,6 +267,7 @@ class Queue:
 
     def destroy(self):
         self.stop()
+        self.client.end()
         checked([TOP + "/bin/dq-sandbox", "destroy", "--force"], env=self.environment)
 
 

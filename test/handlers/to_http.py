@@ -145,7 +145,7 @@ def last(answer, before=lambda: None):
 
 def quickly(begin):
     """An answer that never ends: at once twice what the handler may take of memory, then slowly, which costs less."""
-    return lambda: itertools.chain([begin], itertools.repeat(b"x" * 65536, 16384), slowly(b"", b"x")())
+    return lambda: itertools.chain([begin], itertools.repeat(b"x" * 65536, 8192), slowly(b"", b"x")())
 
 
 def certificate(directory):
@@ -246,7 +246,7 @@ def request_costs_its_task_only():
 
     def costs_its_task_only(body):
         judged_apart(body, "http-post-batch", [wild.url], {"TASK_TIMEOUT": "3"}, [
-            (b"x", "done", ""), (body, "retry", ""), (b"x", "done", ""), (b"x", "done", "")], memory=1 << 29)
+            (b"x", "done", ""), (body, "retry", ""), (b"x", "done", ""), (b"x", "done", "")], memory=1 << 28)
         if body != b"too long":  # to curl, this length is none
             same(f"http-post, {body}", run_one("http-post", [wild.url], body, {"TIMEOUT": "1"})[0], RETRY)
 

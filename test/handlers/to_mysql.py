@@ -4,8 +4,8 @@ import re
 import subprocess
 
 import scenarios
-from rig import (DONE, EVERY_BYTE, NOT_SET_UP, PERMANENT, RETRY, TOP, Cutter, checked, free_port, judged, judged_apart,
-                 left_in_time, mute_port, query, resolver, run_one, same)
+from rig import (DONE, EVERY_BYTE, NOT_SET_UP, PERMANENT, RETRY, TOP, Client, Cutter, checked, free_port, judged,
+                 judged_apart, left_in_time, mute_port, resolver, run_one, same)
 
 
 # What a procedure may end with, how that is judged, and the text that says so.
@@ -88,7 +88,7 @@ class Database:
         self.environment = {**os.environ, "DQ_SANDBOX": directory}
         self.cutter = Cutter(self.port, b"CALL ")
         self.start()
-        self.socket = os.path.realpath(directory + "/server") + "/mysql.sock"
+        self.client = Client(os.path.realpath(directory + "/server") + "/mysql.sock")
         self.sql("CREATE DATABASE shop; CREATE USER shop IDENTIFIED BY 'secret'; GRANT ALL ON shop.* TO shop", "mysql")
         self.sql(KEEP + "DELIMITER ;" + WILD)
         self.file, self.cut_file = self.option_file("direct", self.port), self.option_file("cut", self.cutter.port)
@@ -98,9 +98,11 @@ class Database:
                       f"--skip-networking=0 --bind-address=127.0.0.1 --port={self.port}")
 
     def stop(self):
+        self.client.end()
         self._sandbox("stop")
 
     def destroy(self):
+        self.client.end()
         self._sandbox("destroy", "--force")
 
     def _sandbox(self, *words):
@@ -114,7 +116,7 @@ class Database:
         return path
 
     def sql(self, text, database="shop"):
-        return query(self.socket, database, text)
+        return self.client.query(database, text)
 
     def clear(self):
         self.sql("DELETE FROM seen; DELETE FROM effect")
@@ -176,9 +178,9 @@ def calls_leave_nothing_behind(database):
 
 def bodies_that_are_too_long_fail(database):
     """A call has two digits for each byte of the body."""
-    most = 1 << 20
+    most = 1 << 18
     database.sql(f"SET GLOBAL max_allowed_packet = {most}")
-    good, long, longer = b"x" * (most // 2 - 300), b"x" * (most // 2 - 10), EVERY_BYTE * 20000
+    good, long, longer = b"x" * (most // 2 - 300), b"x" * (most // 2 - 10), EVERY_BYTE * 8192
     text = "max_allowed_packet"
     try:
         database.clear()
