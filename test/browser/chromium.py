@@ -12,7 +12,8 @@ LIMIT = 300  # seconds that only a hang reaches
 
 # As root, and where user namespaces are closed, Chromium's own sandbox cannot start; the pages are ours.
 OPTIONS = ["--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-dev-shm-usage",
-           "--disable-background-networking", "--disable-component-update", "--disable-sync", "--remote-debugging-pipe"]
+           "--disable-background-networking", "--disable-component-update", "--disable-sync", "--remote-debugging-pipe",
+           "--in-process-gpu", "--no-zygote", "--disable-extensions"]  # fewer processes
 
 
 class Chromium:
