@@ -70,19 +70,20 @@ END
     cat >handler <<END
 #!/bin/sh
 cd $PWD; echo \$DQ_TAG \$DQ_ID >>starts
-until [ -e go.\$DQ_ID ] || [ -e go ]; do sleep 0.02; done
+exec <go.\$DQ_ID # waits until it is opened for writing
 END
     chmod +x handler
     : >starts
     for tag in heavy light; do yes "{\"tag\":\"$tag\"}" | head -n 120 | dq -q add --from -; done
+    mkfifo $(sql "SELECT CONCAT('go.', id) FROM dq_task")
     DQ_DQD_SLOTS=8 dqd_start --resident
     begun() { [ "$(starts)" -ge "$1" ]; }
     wait_until begun 6 # of 8 slots 2 are kept for tags that run nothing
     for ((n = 7; n <= 120; n++)); do # one after the other becomes free
-        touch "go.$(sed -n "$((n - 6))p" starts | cut -d ' ' -f 2)"
+        : >"go.$(sed -n "$((n - 6))p" starts | cut -d ' ' -f 2)"
         wait_until begun "$n"
     done
-    touch go
+    for fifo in go.*; do exec {fd}<>"$fifo"; done
     # A start counts by how long a tag's tasks take, which is learned from the first. Without weights: 20.
     heavy=$(sed -n 81,120p starts | grep -c heavy)
     echo "$heavy of 40 in: $(cut -c 1 starts | tr -d '\n')"
@@ -94,14 +95,15 @@ END
     write_handlers <<END
 handlers:
   'h.*':
-    run: echo >>$BATS_TEST_TMPDIR/starts; until [ -e $BATS_TEST_TMPDIR/go ]; do sleep 0.1; done
+    run: echo >>$BATS_TEST_TMPDIR/starts; exec <$BATS_TEST_TMPDIR/go
 END
+    mkfifo go
     seq 60 | awk '{ for (i = 0; i < 2; i++) print "{\"tag\":\"h." $1 "\"}" }' | dq -q add --from -
     "$DQ_BIN/dqd" --resident --slots 4 3>&- & few=$!
     wait_until all_started 4
     "$DQ_BIN/dqd" --resident --slots 100 3>&- & many=$!
     wait_until all_started 64
-    touch go
+    exec {fd}<>go
     wait_until is 'status = 1' 120
     kill $few $many
     wait $few $many
