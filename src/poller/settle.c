@@ -210,13 +210,18 @@ static bool settle_bare(const struct context *ctx, const struct settlement *s,
 
 /* It stays in the queue, and is tried again after a while that grows; others are settled
  * meanwhile. */
-static void keep_back(const struct context *ctx, struct settle_item *r, const struct rows_fault *f,
-                      int64_t now_us)
+static void put_off(const struct context *ctx, struct settle_item *r, int64_t now_us)
 {
     int64_t most_us = context_lease_us(ctx) / 8;
 
     r->hold_us = retry_pause(r->hold_us, HOLD_MIN_US, MIN(most_us, HOLD_MOST_US));
     keep_until(r, now_us + r->hold_us);
+}
+
+static void keep_back(const struct context *ctx, struct settle_item *r, const struct rows_fault *f,
+                      int64_t now_us)
+{
+    put_off(ctx, r, now_us);
     if (!r->said && (f->err.code != ERR_LOCKED || now_us - r->queued_us > TROUBLE_LOCK_US)) {
         log_fold(now_us, LOG_WARN, "a result cannot be recorded yet; others are not affected", NULL,
                  f->err.text, "id=%" PRIu64 " error=%s", r->s.id, log_quote(f->err.text));
@@ -357,16 +362,21 @@ int settle_flush(struct settle_results *q, bool *ret_back, struct err *err)
     rc = settle_store_settle(ctx->db, &ctx->owner, s, n, ctx->conf->dqd.history == CONF_HISTORY_ALL,
                              kept, applied, &faults, err);
     now_us = when_steady_us();
-    if (rc < 0)
+    if (rc < 0 && (rc == ERR_TRANSIENT || rc == ERR_LOCKED || !db_connected(ctx->db)))
         goto out;
-    for (size_t i = 0; i < faults.count; i++) {
+    for (size_t i = 0; i < n && rc < 0; i++) { /* others may need less of what the server refuses */
+        stays[i] = !applied[i];
+        if (stays[i])
+            put_off(ctx, &q->items[at[i]], now_us);
+    }
+    for (size_t i = 0; i < faults.count && rc >= 0; i++) {
         size_t k = faults.items[i].at;
 
         stays[k] = !settle_bare(ctx, &s[k], &faults.items[i], &applied[k]);
         if (stays[k])
             keep_back(ctx, &q->items[at[k]], &faults.items[i], now_us);
     }
-    for (size_t i = 0; i < n && !faults.count; i++)
+    for (size_t i = 0; i < n && !faults.count && rc >= 0; i++)
         learn(q->items[at[i]].tag, n, now_us - sent_us, now_us);
     for (size_t i = 0; i < n; i++)
         if (!stays[i]) {

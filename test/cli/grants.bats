@@ -131,6 +131,23 @@ refused()
     [ "$(sql 'SELECT decision FROM dq_slot')" -eq 0 ]
 }
 
+@test 'a result that cannot be recorded for want of a right keeps no other from being recorded' {
+    write_handlers <<<'handlers: {ok: {run: "true"}, bad: {run: exit 65}, sad: {run: exit 65, on_failed: ok}}'
+    sql "REVOKE INSERT (tag, task_key, live, message_body, body_size, add_token, expected_time, expires_time,
+         create_time, missed_slots) ON dq.dq_task FROM dq_worker@localhost"
+    dq -q add sad
+    dq -q add bad
+    yes '{"tag":"ok"}' | head -n 1200 | dq -q add --from -
+    own_ini 's/^user = .*/user = dq_worker/'
+    dqd_start --config "$BATS_TEST_TMPDIR/own.ini" --resident
+    recorded() { [ "$(sql "SELECT SUM(tag = 'ok' AND status = 1), SUM(status = 2) FROM dq_task")" = "$1" ]; }
+    wait_until recorded $'1200\t1'
+    [ "$(sql "SELECT status FROM dq_task WHERE tag = 'sad'")" -eq 3 ]
+    sql 'GRANT INSERT ON dq.dq_task TO dq_worker@localhost'
+    wait_until recorded $'1201\t2'
+    dqd_stop
+}
+
 @test 'a worker that may not read dq_output keeps its leases and notices a cancel' {
     sql 'REVOKE ALL ON dq.dq_output FROM dq_worker@localhost'
     echo 'handlers: {t: {run: "exec sleep 60"}}' | write_handlers

@@ -58,9 +58,19 @@ bool settle_store_needs_attempt(const struct settlement *s, bool history_all)
     return history_all || task_transition(s->event)->history != HISTORY_OPTIONAL;
 }
 
+/* What results need of the server: more each time. */
+enum kind { UNRECORDED, RECORDED, FOLLOWED, KIND_COUNT };
+
+static enum kind kind_of(const struct settlement *s, bool history_all)
+{
+    return !settle_store_needs_attempt(s, history_all) ? UNRECORDED
+           : s->on_failed                              ? FOLLOWED
+                                                       : RECORDED;
+}
+
 /* Takes the next results of one kind, as many as fit into packets of `most` bytes. Of two for the
  * same task, only that of the later claim can still be ours. */
-static void next_batch(const struct settlement *s, size_t count, bool history_all, bool recorded,
+static void next_batch(const struct settlement *s, size_t count, bool history_all, enum kind kind,
                        size_t most, size_t *at, struct batch *b)
 {
     size_t text = 0, values = 0, kept = 0, bytes;
@@ -68,7 +78,7 @@ static void next_batch(const struct settlement *s, size_t count, bool history_al
     b->count = 0;
     for (; *at < count && b->count < ROWS_STEP; ++*at) {
         const struct settlement *x = &s[*at];
-        if (settle_store_needs_attempt(x, history_all) != recorded)
+        if (kind_of(x, history_all) != kind)
             continue;
         text += ROW_TEXT + db_put_room(error_size(x)) + db_statement_room(x->output_size, &bytes);
         values += bytes;
@@ -458,11 +468,11 @@ static int settle_all(struct db *db, const struct claim_owner *owner, const stru
     bool again = false;
     int rc = 0;
 
-    for (int recorded = 0; recorded <= 1; recorded++) {
+    for (enum kind kind = UNRECORDED; kind < KIND_COUNT; kind++) {
         for (size_t at = 0; rc == 0 && at < count;) {
-            struct settling w = {db, owner, &b, s, applied, recorded == 1, history_all, false};
+            struct settling w = {db, owner, &b, s, applied, kind != UNRECORDED, history_all, false};
             size_t before = faults ? faults->count : 0;
-            next_batch(s, count, history_all, w.recorded, most, &at, &b);
+            next_batch(s, count, history_all, kind, most, &at, &b);
             batch_refs(&b, 0, refs);
             rc = rows_run(
                 db, &(struct rows_work){refs, b.count, &w, settle_rows, attempts_locked, 0, NULL},
