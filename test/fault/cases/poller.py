@@ -157,6 +157,11 @@ def _add_apart(t, n, tag, pause):
         t.sleep(pause)
 
 
+def _statements(t):
+    """That the server has got."""
+    return int(t.sql("SHOW GLOBAL STATUS LIKE 'Questions'")[0][1])
+
+
 def _entries_read(t):
     """Index entries that the server has read."""
     return sum(int(t.sql(f"SHOW GLOBAL STATUS LIKE 'Handler_read_{what}'")[0][1]) for what in ("key", "next"))
@@ -164,9 +169,9 @@ def _entries_read(t):
 
 @case("many-tags", 45, options="--skip-slave-start")
 def many_tags(t):
-    """Beside 100,000 tags without a handler, whose tasks are due, tasks of known and of new tags start within
-    about a second, and dq stats, tags, list, forecast and check take seconds."""
-    n, added = 100_000, 40
+    """Beside 100,000 tags (in the short run 20,000) without a handler, whose tasks are due, tasks of known and of new
+    tags start within about a second, and dq stats, tags, list, forecast and check take seconds."""
+    n, added = 100_000 if t.full else 20_000, 40
     t.configure(wake_dir="", poll_interval="200ms", lease="30s")
     t.handlers({"t": "", "new.*": ""})
     d = t.dqd()
@@ -190,7 +195,8 @@ def many_tags(t):
         "all tasks with a handler are done",
     )
     took, entries, slow = time.monotonic() - began, _entries_read(t) - before, t.slowness()
-    t.expect(entries < n * took / 2, f"{entries} index entries were read in {took:.0f} s")
+    # a look at all of them, every few seconds, reads an entry or two of each; every poll would make it ten a second
+    t.expect(entries < n * took, f"{entries} index entries were read in {took:.0f} s")
     _expect_in_time(t, ("= 't'", "LIKE 'new.%'"), beside, 1000, 4000)
     t.expect(d.log().count("no handler here") < 1000, "each tag is logged separately")
     t.note(f"{entries} index entries read in {took:.0f} s")
@@ -198,21 +204,22 @@ def many_tags(t):
     t.sql("SELECT tag, COUNT(*), MIN(expected_time) FROM dq_task GROUP BY tag")
     plain = time.monotonic() - began
     for verb in ("stats", "tags", "list", "forecast", "check"):
-        began = time.monotonic()
+        began, before = time.monotonic(), _statements(t)
         t.dq(verb, status=None)
-        took = time.monotonic() - began
-        t.note(f"dq {verb}: {took:.1f} s")
+        took, asked = time.monotonic() - began, _statements(t) - before
+        t.note(f"dq {verb}: {took:.1f} s, {asked} statements")
+        # not one for each tag; beside it, dqd and the other client make some
+        t.expect(asked < 500 + 50 * took, f"dq {verb} took {took:.1f} s, and {asked} statements were made")
         t.in_time(
             took < max(5 * slow, 6 * plain), f"dq {verb} took {took:.1f} s, a plain client {plain:.1f} s to read all"
         )
-    t.sql("DELETE FROM dq_task WHERE status = 0")
 
 
 @case("many-handled-tags", 30, options="--skip-slave-start")
 def many_handled_tags(t):
-    """100,000 tags have a handler, and tasks far in the future. Those that become due start within about a
-    second."""
-    n, added = 100_000, 40
+    """100,000 tags (in the short run 40,000) have a handler, and tasks far in the future. Those that become due start
+    within about a second."""
+    n, added = 100_000 if t.full else 40_000, 40
     t.configure(wake_dir="", poll_interval="200ms", lease="30s")
     t.handlers({"*": ""})
     t.sql(
@@ -226,7 +233,6 @@ def many_handled_tags(t):
     _add_apart(t, added, "h%d000", 0.1)
     t.wait(lambda: t.one("SELECT COUNT(*) FROM dq_task WHERE status = 1") == added, "all due tasks are done")
     _expect_in_time(t, ("LIKE 'h%'",), beside, 1500, 4000)
-    t.sql("DELETE FROM dq_task WHERE status = 0")
 
 
 @case("stale-statistics", 30, options="--skip-slave-start")
@@ -253,4 +259,3 @@ def stale_statistics(t):
     t.note(f"{entries} entries read in {took:.0f} s")
     t.expect(entries < n * took / 2, f"{entries} entries were read in {took:.0f} s")
     _expect_in_time(t, ("<> 'later'",), beside, 1000, 2500)
-    t.sql("DELETE FROM dq_task WHERE tag = 'later'")
