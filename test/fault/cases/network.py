@@ -47,9 +47,11 @@ class Mixed:  # pylint: disable=too-few-public-methods
         return False
 
 
-def _cut_daemon(t, statement, wanted, more, spare=0, chance=0.4, **settings):
-    """Cuts each dqd's connection at a statement until that has happened often enough; more() adds tasks. No task may
-    be repeated."""
+def _cut_daemon(
+    t, statement, wanted, more, spare=0, chance=0.4, pause=0.02, **settings
+):  # pylint: disable=too-many-arguments
+    """Cuts each dqd's connection at a statement until that has happened often enough; more() adds tasks, looked at once
+    in `pause` seconds. No task may be repeated."""
     dqds = 6 if t.full else 2
     rules = cut_rules(statement, wanted, chance)
     for n in range(dqds):
@@ -61,7 +63,7 @@ def _cut_daemon(t, statement, wanted, more, spare=0, chance=0.4, **settings):
         spend()
         if t.count("status IN (0, 3)") < 20 * dqds:
             more()
-        t.sleep(0.02)
+        t.sleep(pause)
     t.wait_finished()
     oracle = Oracle(t)
     oracle.check()
@@ -150,7 +152,15 @@ def cut_renew(t):
     cuts, lease = t.often(18), 6 * t.pace()
     t.handlers({"t": ""}, timeout="2m")
     _cut_daemon(
-        t, "renew", cuts, lambda: t.add(8, words=f"ms={1500 * lease}"), spare=4, chance=1.0, lease=f"{lease}s"
+        t,
+        "renew",
+        cuts,
+        lambda: t.add(8, words=f"ms={1500 * lease}"),
+        spare=4,
+        chance=1.0,
+        pause=0.5,
+        lease=f"{lease}s",
+        poll_interval="1s",
     )
     t.expect(t.one("SELECT COUNT(*) FROM dq_attempt WHERE outcome <> 'released'") == 0, "an attempt was lost")
     t.expect(t.overdue_ms == 0, f"a lease had ended for {t.overdue_ms:.0f} ms")
@@ -438,7 +448,7 @@ def injected_errors(t):
     proxy.rules = [Rule("any", "error", 0.017, number=n) for n in (1213, 1205, 1020)]
     for _ in range(3):
         t.dqd()
-    for _ in range(600 if t.full else 60):
+    for _ in range(600 if t.full else 45):
         t.add(10, words=f"ms={t.rng.randrange(1, 30)} fail={t.rng.randrange(0, 2)}")
     t.wait_finished(120)
     proxy.rules = []
