@@ -91,7 +91,7 @@ def _judge(t, events):
 def add_again(t):
     """Eight producers add events with 50 keys while dqds are killed, by --key-conflict again. The last run of each key
     begins after its last event, and no two runs of a key overlap."""
-    total, kills, seconds = (10_000, 1000, 420) if t.full else (600, 20, 8)
+    total, kills, seconds = (10_000, 1000, 420) if t.full else (400, 14, 6)
     t.configure(lease="3s", slots=16, poll_interval="100ms")
     # at every second attempt or so something is killed: none may be given up for it
     t.handlers({"t": "fail=1"}, max_running=16, retry="[" + ", ".join(["20ms"] * 60) + "]")

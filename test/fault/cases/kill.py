@@ -209,7 +209,7 @@ def clock_ahead_at_death(t):
 @case("kill-everything", 50, tls="full")
 def kill_everything(t):
     """dqd and the database are killed while producers add tasks."""
-    tasks, kills, databases, seconds = (100_000, 1000, 100, 600) if t.full else (1000, 30, 2, 12)
+    tasks, kills, databases, seconds = (100_000, 1000, 100, 600) if t.full else (600, 20, 2, 8)
     t.configure(t.way(), lease="3s", slots=16, poll_interval="100ms")
     t.handlers({"t": ""}, max_running=16)
     producer = Producer(t, tasks, seconds)
@@ -387,12 +387,12 @@ def poison_batch_crash(t):
 @case("many-pollers", 12)
 def many_pollers(t):
     """20 pollers share one hot tag. No task is repeated, no poller is starved, and few races are lost."""
-    n = 100_000 if t.full else 3_000
+    n = 100_000 if t.full else 1_500
     # In the short run steal_after is so long that no poller takes tasks of another share, even on a slow machine:
     # a poller that helps out loses races.
     # The lease is one that does not end if the machine is too slow for 20 pollers.
     t.configure(slots=4, claim_batch=100, lease="60s", heartbeat="2s", steal_after="2s" if t.full else "20s",
-                log_level="debug")
+                poll_interval="50ms" if t.full else "1s", log_level="debug")
     t.handlers({"t": {"words": "batch ms=5", "batch": 50}}, max_running=4)
     dqds = [t.dqd() for _ in range(20)]
     t.wait(lambda: t.one("SELECT COUNT(*) FROM dq_poller") == 20, "20 pollers have registered")
@@ -466,7 +466,7 @@ def join_and_leave(t):
 @case("fault-free", 20, full_only=False)
 def fault_free(t):
     """Without faults, no task is repeated."""
-    n = 1_000_000 if t.full else 6_000
+    n = 1_000_000 if t.full else 3_000
     t.configure(slots=8, lease="60s")
     t.handlers({"t": {"words": "batch", "batch": 500}})
     chunk = [t.line(words="", key=False) for _ in range(1000)]

@@ -31,7 +31,7 @@ class Producer(threading.Thread):
                     raise Failed(f"{self.directory}/dq add: status {done.returncode}: {done.stderr}")
                 self.adds.append((time.monotonic(), (time.monotonic() - began) * 1000))
                 self.t.acked.add(key)
-                self.stopped.wait(0.01)
+                self.stopped.wait(0.01 if self.t.full else 0.02)
         except Exception as e:  # pylint: disable=broad-except
             self.failure = e
 
