@@ -49,7 +49,7 @@ def cut_acts(t):
     proxy = t.proxy()
     t.configure(proxy.settings())
     steps = (("cancel", 4, 0), ("retry", 0, 2), ("delete", None, 1))
-    wanted, tasks = t.often(36, 360), 700  # two steps
+    wanted, tasks = t.often(36, 360), 520  # two steps
     for n in range(wanted):
         verb, to, start = steps[n % 3]
         tag = f"a{n}"
@@ -107,7 +107,7 @@ def _at_each_call(t, run, apart=3, most=400):
 def kill_acts(t):
     """dq cancel, retry and delete are killed before any statement and before any answer. The event counts the
     tasks that were changed, and there is none if nothing was."""
-    tasks, acts = 600, 0
+    tasks, acts = 520, 0  # two steps
 
     def once(verb, start, where):
         def run(call, n):
@@ -226,7 +226,7 @@ def cut_import(t):
     often it tries, the message says how to continue."""
     proxy = t.proxy()
     t.configure(proxy.settings())
-    tasks, wanted = 1200 if t.full else 600, t.often(24, 240)
+    tasks, wanted = 1200 if t.full else 520, t.often(24, 240)  # two steps
     path, _ = _to_import(t, tasks)
     for n in range(wanted):
         keep = ["--keep-ids"] if n % 2 else []
@@ -257,7 +257,7 @@ def kill_import(t):
     counts the tasks that are in, all of them before those that are not, so that it can be continued with
     --skip; then each is there once. To repeat it from the start with --keep-ids is refused, and changes
     nothing."""
-    tasks = 1200 if t.full else 600
+    tasks = 1200 if t.full else 520  # two steps
     path, last = _to_import(t, tasks)
 
     def once(keep):
