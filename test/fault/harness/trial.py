@@ -121,7 +121,7 @@ class Trial:
             "dqd": {
                 "handlers": self.handlers_file,
                 "lease": "2s",
-                "poll_interval": "50ms",
+                "poll_interval": "50ms" if self.full else "200ms",
                 "heartbeat": "1s",
                 "steal_after": "200ms",
                 "drain_timeout": "5s",
