@@ -55,8 +55,7 @@ def _steps(t, first, most):
 def _once(t, name, call, n, what):
     """Two tasks, one of which fails once, and one pass of dqd with the fault. False if the pass ended before
     the fault."""
-    t.add(1, words="ms=1")
-    t.add(1, words="ms=1 fail=1")
+    t.add_lines([t.line(words="ms=1"), t.line(words="ms=1 fail=1")])
     environment, log = _fault(t, name, call, n, what)
     d = t.dqd("--once", "--allow-overlap", environment=environment)
     t.wait(lambda: not d.alive(), f"dqd exits after {what} at call {n} of {call}", pause=0.005)
