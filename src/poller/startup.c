@@ -70,6 +70,8 @@ struct db_session startup_session(const struct conf *conf)
     int64_t polls_ms = 3 * conf->dqd.poll_interval_ms, beats_ms = 2 * conf->dqd.heartbeat_ms,
             idle_ms = MAX(conf->dqd.lease_ms, MAX(polls_ms, beats_ms));
 
-    return (struct db_session){
-        .lock_wait_s = 0, .table_wait_s = 1, .idle_s = (unsigned)((idle_ms + 999) / 1000)};
+    return (struct db_session){.lock_wait_s = 0,
+                               .table_wait_s = 1,
+                               .idle_s = (unsigned)((idle_ms + 999) / 1000),
+                               .lasts = true};
 }

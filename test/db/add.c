@@ -399,7 +399,8 @@ static void *add_keyed(void *arg)
  * MySQL has no choice. */
 static void an_add_that_waits_for_a_key_keeps_no_other_waiting(void **state)
 {
-    static const struct db_session patient = {60, 60, 3600};
+    static const struct db_session patient = {
+        .lock_wait_s = 60, .table_wait_s = 60, .idle_s = 3600};
     struct task_new t = {.tag = "t", .body = "", .expected_at = TASK_TIME_NONE};
     struct db *application = harness_db(), *other = db_new(harness_conf);
     const struct timespec nap = {0, 10000000};
@@ -460,8 +461,7 @@ static void *lock_table(void *arg)
 
 static void await(const char *statement)
 {
-    while (!number(db,
-                   "SELECT COUNT(*) FROM information_schema.processlist WHERE info LIKE '%s%%'",
+    while (!number(db, "SELECT COUNT(*) FROM information_schema.processlist WHERE info LIKE '%s%%'",
                    statement))
         nanosleep(&(struct timespec){0, 10000000}, NULL);
 }
@@ -478,7 +478,7 @@ static void *add_long(void *arg)
 /* The INSERT waits for a row, LOCK TABLES for it, and what reads the task for LOCK TABLES. */
 static void an_add_that_cannot_be_read_is_stored(void **state)
 {
-    static const struct db_session brief = {60, 1, 3600};
+    static const struct db_session brief = {.lock_wait_s = 60, .table_wait_s = 1, .idle_s = 3600};
     struct db *application = harness_db(), *dba = harness_db(), *other = db_new(harness_conf);
     pthread_t adds, locks;
     void *rc;

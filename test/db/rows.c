@@ -15,7 +15,7 @@ static struct rows_faults faults;
 
 static int setup(void **state)
 {
-    static const struct db_session at_once = {0, 1, 3600};
+    static const struct db_session at_once = {.lock_wait_s = 0, .table_wait_s = 1, .idle_s = 3600};
     int rc = harness_setup(state);
 
     db_free(db);

@@ -120,9 +120,10 @@ static void a_slot_far_ahead_says_nothing_of_this_week(void **state)
     (void)state;
 
     change(&s, NULL);
-    run(db, "INSERT INTO dq_slot (name, slot, decision, decide_time, result)"
-            " SELECT name, next_slot + INTERVAL n HOUR, d, UTC_TIMESTAMP(3), r FROM dq_schedule JOIN"
-            " (SELECT -1 AS n, 0 AS d, 1 AS r UNION SELECT 7000, 0, 1 UNION SELECT 7001, 2, NULL) x");
+    run(db,
+        "INSERT INTO dq_slot (name, slot, decision, decide_time, result)"
+        " SELECT name, next_slot + INTERVAL n HOUR, d, UTC_TIMESTAMP(3), r FROM dq_schedule JOIN"
+        " (SELECT -1 AS n, 0 AS d, 1 AS r UNION SELECT 7000, 0, 1 UNION SELECT 7001, 2, NULL) x");
     s.expression = half;
     assert_in_range(change(&s, NULL).next_at - now(), 0, WHEN_HOUR / 2);
     assert_true(found.done_at < now());
@@ -218,7 +219,8 @@ static void two_that_set_the_same_schedules_at_once_both_do_it_wholly(void **sta
         for (int i = 0; i < 2; i++)
             pthread_join(threads[i], NULL);
         assert_true(setters[0].rc == 0 && setters[1].rc == 0);
-        assert_int_equal(number(db, "SELECT COUNT(DISTINCT tag) * 10 + COUNT(*) FROM dq_schedule"), 14);
+        assert_int_equal(number(db, "SELECT COUNT(DISTINCT tag) * 10 + COUNT(*) FROM dq_schedule"),
+                         14);
     }
     pthread_barrier_destroy(&start);
     db_free(setters[1].d);

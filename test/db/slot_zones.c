@@ -68,7 +68,8 @@ static void the_newest_time_zones_count(void **state)
     assert_one("dq_schedule WHERE version = 1");
     run(db, "UPDATE dq_schedule SET next_slot = UTC_TIMESTAMP(3) + INTERVAL 1 HOUR");
     ok(slot_store_renew(db, &more, &err));
-    assert_one("dq_schedule WHERE HOUR(next_slot) = 3 AND MINUTE(next_slot) = 0 AND zone_version = '2020b' AND version = 2");
+    assert_one(
+        "dq_schedule WHERE HOUR(next_slot) = 3 AND MINUTE(next_slot) = 0 AND zone_version = '2020b' AND version = 2");
     /* a host with older ones leaves the slot to others for a while */
     use_zones("2020a");
     run(db, "UPDATE dq_schedule SET next_slot = UTC_TIMESTAMP(3)");
@@ -83,7 +84,8 @@ static void the_newest_time_zones_count(void **state)
     assert_int_equal(decide(db).decided, 1);
     assert_one("dq_schedule WHERE HOUR(next_slot) = 4 AND zone_version = '2020a'");
     /* who resumes it computes no next slot that is not reached */
-    run(db, "UPDATE dq_schedule SET next_slot = next_slot + INTERVAL 1 DAY, zone_version = '2020b'");
+    run(db,
+        "UPDATE dq_schedule SET next_slot = next_slot + INTERVAL 1 DAY, zone_version = '2020b'");
     assert_int_equal(schedule_store_pause(db, s.name, true, NULL, &act, &err), 1);
     assert_int_equal(schedule_store_pause(db, s.name, false, NULL, &act, &err), 1);
     assert_one("dq_schedule WHERE paused_time IS NULL AND zone_version = '2020b'");

@@ -11,6 +11,7 @@
 #include "conf/conf_file.h"
 #include "store/db/db_error.h"
 #include "store/db/db_handle.h"
+#include "store/db/db_orphan.h"
 #include "store/db/db_session.h"
 #include "store/db/db_tls.h"
 
@@ -24,7 +25,6 @@
 #include <time.h>
 #include <unistd.h>
 
-#define ORPHAN_WAIT_MS 3000
 #define PATIENT_NAP_MS 50
 /* A host that is down may take connect_timeout to find out, and a screen stands still meanwhile. */
 #define READ_ONLY_MS (20 * WHEN_SECOND)
@@ -72,70 +72,6 @@ static int set_options(const struct conf_mysql *c, const char *host, MYSQL *my, 
     return db_tls_options(c, host, my, err);
 }
 
-/* What SHOW PROCESSLIST shows of a connection id. While a connection runs a trigger or a procedure,
- * it is shown as the definer's: only those with PROCESS see it, and those who may kill any
- * connection cannot tell it from another's that is busy. One that is idle runs nothing. */
-enum { ORPHAN_UNSEEN, ORPHAN_OURS, ORPHAN_BUSY, ORPHAN_IDLE };
-#define SEEN_AS "IF(o.user = s.user, 1, IF(o.command <> 'Sleep', 2, 3))"
-
-/* A statement whose answer was lost may still run on the server, or wait in a buffer on the way
- * there. Its connection is killed, and must be gone, before its outcome is looked up. It is gone
- * only if the server says that it has no such thread, or if the id is another connection's: on a
- * server that was restarted since then, which has started its numbers again. A restart within a
- * second of db->orphan_since is not noticed; then a connection of this account may have the id.
- *
- * On another server the id is somebody else's, or nobody's, which says nothing of the statement: it
- * is left to itself. */
-static int kill_orphan(struct db *db, struct err *err)
-{
-    char sql[240], kill[32];
-    const struct timespec nap = {0, 5000000};
-    int64_t deadline = when_steady() + ORPHAN_WAIT_MS;
-    unsigned long long uptime_s = UINT32_MAX, seen;
-
-    if (!db->orphan)
-        return 0;
-    if (!db->identity || db->identity != db->orphan_identity) { /* one address may have several */
-        db->left++;
-        goto gone;
-    }
-    if (mysql_thread_id(db->my) <= db->orphan)
-        goto gone;
-    int rc = db_handle_ask(db, "SHOW GLOBAL STATUS LIKE 'Uptime'", &uptime_s, err);
-    if (rc < 0)
-        return rc;
-    if (when_steady() - (int64_t)(uptime_s + 1) * 1000 > db->orphan_since)
-        goto gone;
-    snprintf(sql, sizeof sql,
-             "SELECT " SEEN_AS " FROM information_schema.processlist o"
-             " JOIN information_schema.processlist s ON s.id = CONNECTION_ID() WHERE o.id = %lu",
-             db->orphan);
-    snprintf(kill, sizeof kill, "KILL %lu", db->orphan);
-    for (;; nanosleep(&nap, NULL)) {
-        seen = ORPHAN_UNSEEN;
-        rc = db_handle_ask(db, sql, &seen, err);
-        if (rc < 0)
-            return rc;
-        if (seen == ORPHAN_IDLE)
-            goto gone;
-        if (seen != ORPHAN_BUSY && mysql_query(db->my, kill)) {
-            const unsigned number = mysql_errno(db->my);
-            if (number == 1094) /* ER_NO_SUCH_THREAD */
-                goto gone;
-            if (number != 1095) /* ER_KILL_DENIED_ERROR: it runs a trigger */
-                return db_handle_fail(db, err);
-        }
-        if (when_steady() > deadline) {
-            db_handle_drop(db);
-            return err_set(err, ERR_UNAVAILABLE,
-                           "%s: the connection that broke is still running a statement", db->at);
-        }
-    }
-gone:
-    db->orphan = 0;
-    return 0;
-}
-
 static int no_tls(const struct db *db, struct err *err)
 {
     return err_set(err, ERR_CONFIG,
@@ -174,7 +110,9 @@ static int set_up(struct db *db, const char *database, struct err *err)
         rc = run_init_command(db, database, err);
     if (rc == 0)
         rc = db_session_set_up(db, err);
-    return rc < 0 ? rc : kill_orphan(db, err);
+    if (rc == 0)
+        rc = db_orphan_kill(db, err);
+    return rc < 0 ? rc : db_orphan_prepare(db, err);
 }
 
 static void note_server(struct db *db)

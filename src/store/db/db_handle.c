@@ -46,6 +46,7 @@ int db_handle_fail_with(struct db *db, unsigned number, const char *text, struct
         db->orphan = mysql_thread_id(db->my);
         db->orphan_identity = db->identity;
         db->orphan_since = db->connected_at;
+        db->orphan_start_s = db->start_s;
     }
     if (code == ERR_LOST && when_steady() - db->sent_at >= db->conf->read_timeout_ms)
         memcpy(db->stalled_at, db->at, sizeof db->at);

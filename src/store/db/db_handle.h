@@ -37,10 +37,12 @@ struct db {
     /* steady clock: when the connection was made, and when the last statement was sent */
     int64_t connected_at, sent_at;
     uint32_t identity; /* of the server: an address may lead to several; 0: not known */
+    bool lasts;
+    int64_t start_s; /* of one that lasts: when its server was started, in its own time; else 0 */
     /* The connection that broke under a statement: its id (0: none), server, and connected_at. */
     unsigned long orphan;
     uint32_t orphan_identity;
-    int64_t orphan_since;
+    int64_t orphan_since, orphan_start_s;
     unsigned left; /* how many of them were, because the next connection led to another server */
     char stalled_at[DB_HANDLE_AT_SIZE]; /* the server on which a statement last timed out, or "" */
     bool reader, read_only;

@@ -196,6 +196,7 @@ void db_session_set(struct db *db, const struct db_session *session)
     db->lock_wait_s = session->lock_wait_s;
     db->table_wait_s = session->table_wait_s;
     db->idle_s = session->idle_s;
+    db->lasts = session->lasts;
 }
 
 static int set_lock_wait(struct db *db, unsigned s, struct err *err)

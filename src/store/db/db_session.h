@@ -23,9 +23,11 @@ struct db_session {
      * frees the locks of a host that has disappeared. Within a transaction, or a half-sent
      * statement, at most 30 s on MariaDB. */
     unsigned idle_s;
+    bool
+        lasts; /* it is of a dqd: three questions more tell a restart of its server (db_orphan.h) */
 };
 /* clang-format off */
-#define DB_SESSION_DEFAULT {2, 20, 3600}
+#define DB_SESSION_DEFAULT {2, 20, 3600, false}
 /* clang-format on */
 
 /* Takes effect with the next connection; db_new sets DB_SESSION_DEFAULT. */
