@@ -14,7 +14,7 @@
 #include "table_rows.h"
 
 #define DQDS_MOST 8
-static unsigned seen[64]; /* cases with each cause, as in why_names */
+static unsigned seen[64]; /* cases with each cause, as in why_lines_names */
 
 /* The value of "key=value" if word is one; NULL: it is not. */
 static const char *value_of(const char *word, const char *key)
@@ -128,8 +128,8 @@ static bool holds(const struct why_lines *l, const char *text)
 static void count_names(const struct why *w)
 {
     for (size_t i = 0; i < w->causes.count; i++)
-        for (size_t k = 0; why_names[k]; k++)
-            seen[k] += !strcmp(why_names[k], w->causes.items[i].name);
+        for (size_t k = 0; why_lines_names[k]; k++)
+            seen[k] += !strcmp(why_lines_names[k], w->causes.items[i].name);
 }
 
 static bool check_row(char **cell, const char *where)
@@ -168,7 +168,7 @@ static bool check_row(char **cell, const char *where)
     for (size_t i = 0; !right && i < w.remedies.count; i++)
         print_error("%s: helps: %s\n", where, w.remedies.items[i].text);
     buf_done(&names);
-    why_done(&w);
+    why_lines_done(&w);
     return right;
 }
 
@@ -176,9 +176,9 @@ static bool check_row(char **cell, const char *where)
 static void each_cause_has_a_case(void **state)
 {
     (void)state;
-    for (size_t k = 0; why_names[k]; k++)
+    for (size_t k = 0; why_lines_names[k]; k++)
         if (!seen[k])
-            fail_msg("no case in why.tbl has the cause %s", why_names[k]);
+            fail_msg("no case in why.tbl has the cause %s", why_lines_names[k]);
 }
 
 int main(void)

@@ -88,31 +88,32 @@ void schedules_why(const struct schedule *s, const struct fleet *fleet, int64_t 
 
     *ret = (struct why){0};
     if (s->paused_at != TASK_TIME_NONE) {
-        why_add(&ret->causes, "paused",
-                mem_printf("%s has paused it at %s%s%s", s->paused_by ? s->paused_by : "somebody",
-                           when_format_local(at, s->paused_at), s->pause_reason ? ": " : "",
-                           s->pause_reason ? s->pause_reason : ""));
-        why_add(&ret->remedies, NULL, mem_printf("dq schedule resume %s", s->name));
+        why_lines_add(&ret->causes, "paused",
+                      mem_printf("%s has paused it at %s%s%s",
+                                 s->paused_by ? s->paused_by : "somebody",
+                                 when_format_local(at, s->paused_at), s->pause_reason ? ": " : "",
+                                 s->pause_reason ? s->pause_reason : ""));
+        why_lines_add(&ret->remedies, NULL, mem_printf("dq schedule resume %s", s->name));
     }
     if (!fleet->alive)
-        why_add(&ret->causes, "no_dqd", mem_strdup("no dqd is alive"));
+        why_lines_add(&ret->causes, "no_dqd", mem_strdup("no dqd is alive"));
     if (schedules_put_alarm(&alarm, s, fleet, now_at)) {
-        why_add(&ret->causes, "alarm", buf_take(&alarm));
-        why_add(&ret->remedies, NULL, mem_printf("dq schedule show %s", s->name));
+        why_lines_add(&ret->causes, "alarm", buf_take(&alarm));
+        why_lines_add(&ret->remedies, NULL, mem_printf("dq schedule show %s", s->name));
     }
     if (live) {
-        why_add(&ret->causes, "overlap",
-                mem_printf("its last run, task %" PRIu64 ", is %s", s->task_id,
-                           task_status_name(s->status)));
-        why_add(&ret->remedies, NULL, mem_printf("dq why %" PRIu64, s->task_id));
+        why_lines_add(&ret->causes, "overlap",
+                      mem_printf("its last run, task %" PRIu64 ", is %s", s->task_id,
+                                 task_status_name(s->status)));
+        why_lines_add(&ret->remedies, NULL, mem_printf("dq why %" PRIu64, s->task_id));
     }
     if (s->next_at == TASK_TIME_NONE)
-        why_add(&ret->causes, "over", mem_strdup("it has no more slots"));
+        why_lines_add(&ret->causes, "over", mem_strdup("it has no more slots"));
     else
-        why_add(&ret->causes, "not_due",
-                mem_printf("its next slot is %s, %s%s", when_format_local(at, s->next_at),
-                           s->next_at > now_at ? "in " : "due for ",
-                           when_format_rough(in, llabs(s->next_at - now_at))));
+        why_lines_add(&ret->causes, "not_due",
+                      mem_printf("its next slot is %s, %s%s", when_format_local(at, s->next_at),
+                                 s->next_at > now_at ? "in " : "due for ",
+                                 when_format_rough(in, llabs(s->next_at - now_at))));
     if (s->next_at != TASK_TIME_NONE && s->paused_at == TASK_TIME_NONE && !live)
-        why_add(&ret->remedies, NULL, mem_printf("dq schedule run-now %s", s->name));
+        why_lines_add(&ret->remedies, NULL, mem_printf("dq schedule run-now %s", s->name));
 }

@@ -15,7 +15,7 @@
  * does not count. */
 bool schedules_put_alarm(struct buf *b, const struct schedule *s, const struct fleet *fleet,
                          int64_t now_at);
-/* Why a schedule does not run now, and what helps. Free *ret with why_done. */
+/* Why a schedule does not run now, and what helps. Free *ret with why_lines_done. */
 void schedules_why(const struct schedule *s, const struct fleet *fleet, int64_t now_at,
                    struct why *ret);
 

@@ -93,7 +93,7 @@ static char *explain(struct load *l, const struct tag_info *t, const struct poll
                           .mean_ms = -1,
                           .usual_ms = -1,
                           .last_dqd = l->last_dqd};
-    LOCAL_BY(why_done) struct why w = {0};
+    LOCAL_BY(why_lines_done) struct why w = {0};
 
     if (t->next_at == TASK_TIME_NONE && !tag_info_paused(t))
         return mem_strdup("");

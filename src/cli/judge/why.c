@@ -12,71 +12,12 @@
 #include "store/ask/why_store.h"
 
 #include <inttypes.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/param.h>
-
-/* clang-format off */
-#define CAUSES(X)                    \
-    X(DONE, "done")                  \
-    X(FAILED, "failed")              \
-    X(CANCELLED, "cancelled")        \
-    X(EXPIRED, "expired")            \
-    X(RUNS, "runs")                  \
-    X(LEASE, "lease")                \
-    X(NOT_DUE, "not_due")            \
-    X(RETRY, "retry")                \
-    X(SNOOZED, "snoozed")            \
-    X(PAUSED, "paused")              \
-    X(LIMIT, "limit")                \
-    X(NO_DQD, "no_dqd")              \
-    X(QUIET, "quiet")                \
-    X(NEXT_PASS, "next_pass")        \
-    X(UNSERVED, "unserved")          \
-    X(RESTS, "rests")                \
-    X(MAX_RUNNING, "max_running")    \
-    X(SLOTS, "slots")                \
-    X(GLOBAL, "global_max_running")  \
-    X(BEHIND, "behind")              \
-    X(LOCKED, "locked")              \
-    X(REFUSED, "refused")            \
-    X(SLOW, "slow")                  \
-    X(UNKNOWN, "unknown")            \
-    X(NONE, "none")
-/* clang-format on */
-#define CAUSE_NUMBER(cause, name) CAUSE_##cause,
-#define CAUSE_TEXT(cause, name) name,
-enum { CAUSES(CAUSE_NUMBER) };
-const char *const why_names[] = {CAUSES(CAUSE_TEXT) NULL};
 
 /* A task has run for far longer than usual. */
 #define FAR_TIMES 10
 #define FAR_MS WHEN_MINUTE
-
-struct why_line *why_add(struct why_lines *l, const char *name, char *text)
-{
-    l->items = mem_resize(l->items, l->count + 1, sizeof *l->items);
-    l->items[l->count] = (struct why_line){.name = name, .text = text};
-    return &l->items[l->count++];
-}
-
-/* text, brief: heap memory, which becomes w's. brief NULL: nothing to say in a list of tags. */
-static struct why_line *cause(struct why *w, int which, char *text, char *brief)
-{
-    struct why_line *l = why_add(&w->causes, why_names[which], text);
-    l->brief = brief;
-    return l;
-}
-
-static void help(struct why *w, char *text)
-{
-    why_add(&w->remedies, NULL, text);
-}
-
-static void rule_out(struct why *w, char *text)
-{
-    why_add(&w->ruled_out, NULL, text);
-}
 
 static const char *plural(uint64_t n)
 {
@@ -89,33 +30,49 @@ static const char *put_seconds(char text[WHEN_TEXT_SIZE], int64_t ms)
     return when_format_rough(text, ms / WHEN_SECOND * WHEN_SECOND);
 }
 
+static void locked(const struct why_facts *f, struct why *w)
+{
+    if (!f->locked && !f->limit_locked)
+        return;
+    why_lines_cause(
+        w, WHY_LOCKED,
+        mem_strdup(f->locked ? "another session has locked its row" : LIMIT_LOCKED_TEXT),
+        mem_printf("locked by %s", f->holder ? f->holder : "another session"))
+        ->detail = mem_strdup(f->holder ? f->holder : "an application, or a dqd far away");
+    why_lines_help(
+        w, f->holder ? mem_printf("end that transaction, or: %s", f->holder_end)
+                     : mem_strdup("dq why shows an account with the right PROCESS who has locked "
+                                  "it; end that transaction"));
+}
+
 /* ---- tasks that do not wait ---- */
 
 static void finished(const struct why_facts *f, struct why *w)
 {
-    static const int causes[TASK_STATUS_COUNT] = {
-        [TASK_DONE] = CAUSE_DONE, [TASK_FAILED] = CAUSE_FAILED, [TASK_CANCELLED] = CAUSE_CANCELLED};
-    struct why_line *l = task_has_expired(f->status, f->error)
-                             ? cause(w, CAUSE_EXPIRED, mem_strdup("it has expired"), NULL)
-                             : cause(w, causes[f->status],
-                                     mem_printf("it is %s", task_status_name(f->status)), NULL);
+    static const enum why_cause causes[TASK_STATUS_COUNT] = {
+        [TASK_DONE] = WHY_DONE, [TASK_FAILED] = WHY_FAILED, [TASK_CANCELLED] = WHY_CANCELLED};
+    struct why_line *l =
+        task_has_expired(f->status, f->error)
+            ? why_lines_cause(w, WHY_EXPIRED, mem_strdup("it has expired"), NULL)
+            : why_lines_cause(w, causes[f->status],
+                              mem_printf("it is %s", task_status_name(f->status)), NULL);
     if (f->error)
         l->detail = mem_strdup(f->error);
     if (f->status != TASK_DONE)
-        help(w, mem_printf("dq retry %" PRIu64, f->id));
+        why_lines_help(w, mem_printf("dq retry %" PRIu64, f->id));
 }
 
 static void refused(const struct why_facts *f, struct why *w, char *text)
 {
-    cause(w, CAUSE_REFUSED, text, mem_strdup("a task is refused: see dq why"))->detail =
+    why_lines_cause(w, WHY_REFUSED, text, mem_strdup("a task is refused: see dq why"))->detail =
         mem_printf("version %" PRIu64 ", attempt %" PRIu32, f->version, f->attempt);
-    help(w, why_store_mend_counts(f->id));
+    why_lines_help(w, why_store_mend_counts(f->id));
 }
 
 static void unknown(const struct why_facts *f, struct why *w)
 {
-    cause(w, CAUSE_UNKNOWN, mem_strdup("its status is none that dq knows"), NULL);
-    help(w, why_store_mend_status(f->id));
+    why_lines_cause(w, WHY_UNKNOWN, mem_strdup("its status is none that dq knows"), NULL);
+    why_lines_help(w, why_store_mend_status(f->id));
 }
 
 /* "25m of 1h, usually 2s". Whole seconds: it goes on. */
@@ -135,7 +92,8 @@ static void help_cancel(const struct why_facts *f, uint64_t id, int64_t run_ms, 
     if (!id || f->usual_ms < 0 || run_ms < FAR_MS || run_ms / FAR_TIMES < f->usual_ms)
         return;
     MEM_LOCAL char *time = run_time(f, run_ms, timeout_ms);
-    help(w, mem_printf("dq cancel %" PRIu64 ": task %" PRIu64 " has run for %s", id, id, time));
+    why_lines_help(
+        w, mem_printf("dq cancel %" PRIu64 ": task %" PRIu64 " has run for %s", id, id, time));
 }
 
 static void running(const struct why_facts *f, struct why *w)
@@ -143,16 +101,16 @@ static void running(const struct why_facts *f, struct why *w)
     char text[WHEN_TEXT_SIZE];
     struct why_line *l;
     if (f->owner_alive) {
-        l = cause(w, CAUSE_RUNS,
-                  mem_printf("it runs on %s/%" PRIu32 ", attempt %" PRIu32, f->host ? f->host : "?",
-                             f->pid, f->attempt),
-                  NULL);
+        l = why_lines_cause(w, WHY_RUNS,
+                            mem_printf("it runs on %s/%" PRIu32 ", attempt %" PRIu32,
+                                       f->host ? f->host : "?", f->pid, f->attempt),
+                            NULL);
         if (f->ran_ms >= 0) {
             MEM_LOCAL char *time = run_time(f, f->ran_ms, f->timeout_ms);
             l->detail = mem_printf("it has run for %s%s", time,
                                    f->again ? "; it was added again, and runs again then" : "");
         }
-        help(w, mem_printf("dq logs -f %" PRIu64, f->id));
+        why_lines_help(w, mem_printf("dq logs -f %" PRIu64, f->id));
         help_cancel(f, f->id, f->ran_ms, f->timeout_ms, w);
         return;
     }
@@ -160,9 +118,9 @@ static void running(const struct why_facts *f, struct why *w)
         refused(f, w, mem_strdup("no dqd can take it back: its version cannot grow"));
         return;
     }
-    l = cause(w, CAUSE_LEASE,
-              mem_printf("its dqd, %s/%" PRIu32 ", is not alive", f->host ? f->host : "?", f->pid),
-              NULL);
+    l = why_lines_cause(
+        w, WHY_LEASE,
+        mem_printf("its dqd, %s/%" PRIu32 ", is not alive", f->host ? f->host : "?", f->pid), NULL);
     if (f->lease_ahead)
         l->detail = mem_strdup(
             "its lease was made while the server's clock was ahead: a live dqd ends it soon");
@@ -171,18 +129,18 @@ static void running(const struct why_facts *f, struct why *w)
                                                  when_format_rough(text, f->lease_ms))
                                     : mem_strdup("its lease has ended: the next live dqd takes it");
     if (f->dqd_count == 0)
-        help(w, mem_strdup("systemctl start dqd"));
+        why_lines_help(w, mem_strdup("systemctl start dqd"));
 }
 
 /* ---- time and pause ---- */
 
 /* The same words in a list of tags. */
-static struct why_line *limited(const struct why_facts *f, const struct limit_answer *a, int which,
-                                struct why *w)
+static struct why_line *limited(const struct why_facts *f, const struct limit_answer *a,
+                                enum why_cause which, struct why *w)
 {
     BUF_LOCAL struct buf b = BUF_INIT;
     limit_put(&b, &f->limit, a, f->now_at);
-    return cause(w, which, mem_strdup(b.data), mem_strdup(b.data));
+    return why_lines_cause(w, which, mem_strdup(b.data), mem_strdup(b.data));
 }
 
 static void time_and_pause(const struct why_facts *f, struct why *w)
@@ -190,47 +148,48 @@ static void time_and_pause(const struct why_facts *f, struct why *w)
     char text[WHEN_TEXT_SIZE], soon[WHEN_TEXT_SIZE];
     bool snoozed = f->error && strncmp(f->error, TASK_SNOOZED_TEXT, strlen(TASK_SNOOZED_TEXT)) == 0;
     if (f->due_in_ms > 0 && snoozed) {
-        cause(w, CAUSE_SNOOZED,
-              mem_printf("it is snoozed, and runs again in %s",
-                         when_format_rough(text, f->due_in_ms)),
-              mem_printf("snoozed, next in %s", put_seconds(soon, f->due_in_ms)))
+        why_lines_cause(w, WHY_SNOOZED,
+                        mem_printf("it is snoozed, and runs again in %s",
+                                   when_format_rough(text, f->due_in_ms)),
+                        mem_printf("snoozed, next in %s", put_seconds(soon, f->due_in_ms)))
             ->detail = mem_strdup(f->error);
     } else if (f->due_in_ms > 0 && f->attempt && f->error) {
-        cause(w, CAUSE_RETRY,
-              mem_printf("it is retried in %s", when_format_rough(text, f->due_in_ms)),
-              mem_printf("retried in %s", put_seconds(soon, f->due_in_ms)))
+        why_lines_cause(w, WHY_RETRY,
+                        mem_printf("it is retried in %s", when_format_rough(text, f->due_in_ms)),
+                        mem_printf("retried in %s", put_seconds(soon, f->due_in_ms)))
             ->detail = mem_printf("attempt %" PRIu32 ": %s", f->attempt, f->error);
     } else if (f->due_in_ms > 0) {
-        cause(w, CAUSE_NOT_DUE,
-              mem_printf("it is due in %s", when_format_rough(text, f->due_in_ms)),
-              mem_printf("next in %s", put_seconds(soon, f->due_in_ms)));
+        why_lines_cause(w, WHY_NOT_DUE,
+                        mem_printf("it is due in %s", when_format_rough(text, f->due_in_ms)),
+                        mem_printf("next in %s", put_seconds(soon, f->due_in_ms)));
     }
     if (f->due_in_ms > 0)
-        help(w, mem_printf("dq run-now %" PRIu64, f->id));
+        why_lines_help(w, mem_printf("dq run-now %" PRIu64, f->id));
     if (f->expires_at > f->now_at)
-        rule_out(w,
-                 mem_printf("expiry (in %s)", when_format_rough(text, f->expires_at - f->now_at)));
+        why_lines_rule_out(
+            w, mem_printf("expiry (in %s)", when_format_rough(text, f->expires_at - f->now_at)));
     else if (f->expires_at)
-        cause(w, CAUSE_EXPIRED, mem_strdup("it has expired: it is not started, but cancelled"),
-              mem_strdup("expired"));
+        why_lines_cause(w, WHY_EXPIRED,
+                        mem_strdup("it has expired: it is not started, but cancelled"),
+                        mem_strdup("expired"));
     struct limit_answer a = limit_ask(&f->limit, 0, f->now_at, 0);
     BUF_LOCAL struct buf word = BUF_INIT;
     text_shell_word(&word, f->limit.name ? f->limit.name : f->tag);
     if (a.why != LIMIT_PAUSED)
-        rule_out(w, mem_strdup("a pause"));
+        why_lines_rule_out(w, mem_strdup("a pause"));
     if (a.why != LIMIT_PAUSED && a.why != LIMIT_OPEN) {
-        limited(f, &a, CAUSE_LIMIT, w);
-        help(w, mem_printf("dq limit %s", word.data));
+        limited(f, &a, WHY_LIMIT, w);
+        why_lines_help(w, mem_printf("dq limit %s", word.data));
     }
     if (a.why != LIMIT_PAUSED)
         return;
     const char *as = f->paused_as ? f->paused_as : f->tag;
     bool other = strcmp(as, f->tag) != 0;
-    limited(f, &a, CAUSE_PAUSED, w)->detail = mem_printf(
+    limited(f, &a, WHY_PAUSED, w)->detail = mem_printf(
         "%s%sby %s", other ? as : "", other ? ", " : "", f->paused_by ? f->paused_by : "?");
     buf_reset(&word);
     text_shell_word(&word, as);
-    help(w, mem_printf("dq resume %s", word.data));
+    why_lines_help(w, mem_printf("dq resume %s", word.data));
 }
 
 /* ---- the dqds ---- */
@@ -275,39 +234,39 @@ static void say_blocked(const struct why_dqd *d, struct why *w)
 {
     char text[WHEN_TEXT_SIZE], soon[WHEN_TEXT_SIZE];
     if (d->quiet) {
-        cause(w, CAUSE_QUIET, mem_printf("dqd %s/%" PRIu32 " is quiet", d->host, d->pid),
-              mem_printf("%s is quiet", d->host));
-        help(w, mem_printf("dq unquiet %s", d->host));
+        why_lines_cause(w, WHY_QUIET, mem_printf("dqd %s/%" PRIu32 " is quiet", d->host, d->pid),
+                        mem_printf("%s is quiet", d->host));
+        why_lines_help(w, mem_printf("dq unquiet %s", d->host));
     } else if (d->rest_error) {
-        cause(w, CAUSE_RESTS,
-              d->rest_ms > 0 ? mem_printf("its handler cannot be started on %s: rests for %s",
-                                          d->host, when_format_rough(text, d->rest_ms))
-                             : mem_printf("its handler could not be started on %s", d->host),
-              d->rest_ms > 0
-                  ? mem_printf("cannot start: rests for %s", put_seconds(soon, d->rest_ms))
-                  : mem_strdup("cannot start"))
+        why_lines_cause(
+            w, WHY_RESTS,
+            d->rest_ms > 0 ? mem_printf("its handler cannot be started on %s: rests for %s",
+                                        d->host, when_format_rough(text, d->rest_ms))
+                           : mem_printf("its handler could not be started on %s", d->host),
+            d->rest_ms > 0 ? mem_printf("cannot start: rests for %s", put_seconds(soon, d->rest_ms))
+                           : mem_strdup("cannot start"))
             ->detail = mem_strdup(d->rest_error);
-        help(w, mem_printf("correct %s:%" PRIu32 " or the program, systemctl reload dqd",
-                           base_name(d->file), d->line));
+        why_lines_help(w, mem_printf("correct %s:%" PRIu32 " or the program, systemctl reload dqd",
+                                     base_name(d->file), d->line));
     } else if (d->slots == 0) {
-        cause(w, CAUSE_SLOTS, mem_printf("dqd %s/%" PRIu32 " is ending", d->host, d->pid),
-              mem_printf("%s is ending", d->host));
-        help(w, mem_strdup("another dqd"));
+        why_lines_cause(w, WHY_SLOTS, mem_printf("dqd %s/%" PRIu32 " is ending", d->host, d->pid),
+                        mem_printf("%s is ending", d->host));
+        why_lines_help(w, mem_strdup("another dqd"));
     } else if (is_full(d)) {
-        cause(w, CAUSE_MAX_RUNNING,
-              mem_printf("all %" PRIu32 " place%s of the tag on %s are taken", d->max_running,
-                         plural(d->max_running), d->host),
-              mem_printf("max_running %" PRIu32 " is full", d->max_running))
+        why_lines_cause(w, WHY_MAX_RUNNING,
+                        mem_printf("all %" PRIu32 " place%s of the tag on %s are taken",
+                                   d->max_running, plural(d->max_running), d->host),
+                        mem_printf("max_running %" PRIu32 " is full", d->max_running))
             ->detail = mem_printf("max_running: %" PRIu32 ", %s:%" PRIu32 "%s", d->max_running,
                                   base_name(d->file), d->line,
                                   d->elsewhere ? ", also for those of a dqd that is ending" : "");
     } else {
-        cause(w, CAUSE_SLOTS,
-              mem_printf("the slots of dqd %s/%" PRIu32 " are taken", d->host, d->pid),
-              mem_printf("the slots of %s are taken", d->host))
+        why_lines_cause(w, WHY_SLOTS,
+                        mem_printf("the slots of dqd %s/%" PRIu32 " are taken", d->host, d->pid),
+                        mem_printf("the slots of %s are taken", d->host))
             ->detail = mem_printf("%" PRId64 " of %" PRId64 " slots run handlers%s", d->running,
                                   d->slots, d->tasks ? ", the rest is kept for other tags" : "");
-        help(w, mem_strdup("slots in dq.ini, systemctl restart dqd"));
+        why_lines_help(w, mem_strdup("slots in dq.ini, systemctl restart dqd"));
     }
 }
 
@@ -319,12 +278,13 @@ static void hindered(const struct why_facts *f, struct why *w)
         d = &f->dqds[i];
     if (!d->hindrance)
         return;
-    cause(w, d->slow ? CAUSE_SLOW : CAUSE_REFUSED,
-          mem_printf("the server %s of its tag",
-                     d->slow ? "takes long to change a task" : "refuses to change tasks"),
-          mem_printf("%s: see dq why", d->slow ? "slow" : "refused"))
+    why_lines_cause(w, d->slow ? WHY_SLOW : WHY_REFUSED,
+                    mem_printf("the server %s of its tag",
+                               d->slow ? "takes long to change a task" : "refuses to change tasks"),
+                    mem_printf("%s: see dq why", d->slow ? "slow" : "refused"))
         ->detail = mem_strdup(d->hindrance);
-    help(w, mem_strdup(d->slow ? "faster triggers on dq_task" : "correct what the error names"));
+    why_lines_help(
+        w, mem_strdup(d->slow ? "faster triggers on dq_task" : "correct what the error names"));
 }
 
 static void blocked_dqds(const struct why_facts *f, struct why *w)
@@ -341,16 +301,17 @@ static void blocked_dqds(const struct why_facts *f, struct why *w)
         }
     }
     if (full)
-        help(w,
-             mem_printf("max_running: %" PRIu32 ", systemctl reload dqd", full->max_running * 4));
+        why_lines_help(
+            w, mem_printf("max_running: %" PRIu32 ", systemctl reload dqd", full->max_running * 4));
     const struct limit l = {.running = f->limit.running, LIMIT_NONE}; /* the rest is said above */
     struct limit_answer a = limit_ask(&l, f->under, f->now_at, 0);
     if (a.why == LIMIT_RUNNING) {
-        limited(f, &a, CAUSE_GLOBAL, w)->detail = mem_printf(
+        limited(f, &a, WHY_GLOBAL, w)->detail = mem_printf(
             "%" PRIu64 " task%s under this limit run on all hosts", f->under, plural(f->under));
         BUF_LOCAL struct buf word = BUF_INIT;
         text_shell_word(&word, f->limit.name ? f->limit.name : f->tag);
-        help(w, mem_printf("dq limit %s --running %" PRIu32, word.data, f->limit.running * 2));
+        why_lines_help(
+            w, mem_printf("dq limit %s --running %" PRIu32, word.data, f->limit.running * 2));
     }
     if (full || a.why == LIMIT_RUNNING)
         help_cancel(f, f->longest_id, f->longest_ms, f->timeout_ms, w);
@@ -358,13 +319,13 @@ static void blocked_dqds(const struct why_facts *f, struct why *w)
 
 static void say_unserved(const struct why_facts *f, struct why *w)
 {
-    struct why_line *l =
-        cause(w, CAUSE_UNSERVED, mem_strdup("no dqd serves it"), mem_strdup("no dqd serves it"));
+    struct why_line *l = why_lines_cause(w, WHY_UNSERVED, mem_strdup("no dqd serves it"),
+                                         mem_strdup("no dqd serves it"));
     if (f->nearest) {
         l->detail = mem_printf("did you mean \"%s\"?", f->nearest);
-        help(w, mem_printf("dq cancel %" PRIu64 ", and add it as %s", f->id, f->nearest));
+        why_lines_help(w, mem_printf("dq cancel %" PRIu64 ", and add it as %s", f->id, f->nearest));
     }
-    help(w, mem_strdup("a handler for it in handlers.yaml, systemctl reload dqd"));
+    why_lines_help(w, mem_strdup("a handler for it in handlers.yaml, systemctl reload dqd"));
 }
 
 static void say_alive(const struct why_facts *f, struct why *w)
@@ -385,10 +346,10 @@ static void say_alive(const struct why_facts *f, struct why *w)
     if (n > 3)
         buf_printf(&seen, ", %zu more", n - 3);
     if (n)
-        rule_out(w, mem_printf("no live dqd (%s)", seen.data));
+        why_lines_rule_out(w, mem_printf("no live dqd (%s)", seen.data));
     if (free_slots)
-        rule_out(w, mem_printf("no free slot (%" PRId64 " %s free)", free_slots,
-                               free_slots == 1 ? "is" : "are"));
+        why_lines_rule_out(w, mem_printf("no free slot (%" PRId64 " %s free)", free_slots,
+                                         free_slots == 1 ? "is" : "are"));
 }
 
 /* Those that serve it are passes of timers, and none of them is going on. */
@@ -406,10 +367,10 @@ static bool between_passes(const struct why_facts *f, struct why *w)
     if (!last || f->due_in_ms > 0)
         return last;
     put_seconds(next, last->next_ms);
-    cause(w, CAUSE_NEXT_PASS,
-          mem_printf("it waits for the next pass: the last one ended %s ago",
-                     put_seconds(ended, last->silent_ms)),
-          mem_printf("next pass within %s", next))
+    why_lines_cause(w, WHY_NEXT_PASS,
+                    mem_printf("it waits for the next pass: the last one ended %s ago",
+                               put_seconds(ended, last->silent_ms)),
+                    mem_printf("next pass within %s", next))
         ->detail = mem_printf("on %s, expected within %s", last->host, next);
     return true;
 }
@@ -417,11 +378,11 @@ static bool between_passes(const struct why_facts *f, struct why *w)
 static void dqds(const struct why_facts *f, struct why *w)
 {
     if (f->dqd_count == 0) {
-        cause(w, CAUSE_NO_DQD, mem_strdup("no dqd is alive"),
-              f->last_dqd ? mem_printf("no dqd is alive (last: %s)", f->last_dqd)
-                          : mem_strdup("no dqd is alive"))
+        why_lines_cause(w, WHY_NO_DQD, mem_strdup("no dqd is alive"),
+                        f->last_dqd ? mem_printf("no dqd is alive (last: %s)", f->last_dqd)
+                                    : mem_strdup("no dqd is alive"))
             ->detail = f->last_dqd ? mem_printf("last: %s", f->last_dqd) : NULL;
-        help(w, mem_strdup("systemctl start dqd;  why it ended: journalctl -u dqd"));
+        why_lines_help(w, mem_strdup("systemctl start dqd;  why it ended: journalctl -u dqd"));
         return;
     }
     say_alive(f, w);
@@ -455,10 +416,10 @@ static void behind(const struct why_facts *f, struct why *w)
     if (f->due_in_ms > 0 || !before)
         return;
     struct why_line *l =
-        cause(w, CAUSE_BEHIND,
-              mem_printf("%" PRIu64 "%s task%s of its tag %s before it", before, more ? "+" : "",
-                         plural(before), before == 1 ? "comes" : "come"),
-              NULL);
+        why_lines_cause(w, WHY_BEHIND,
+                        mem_printf("%" PRIu64 "%s task%s of its tag %s before it", before,
+                                   more ? "+" : "", plural(before), before == 1 ? "comes" : "come"),
+                        NULL);
     if (f->mean_ms >= 0 && n)
         l->detail = mem_printf(
             "%s %s at %s a task", more ? "more than" : "about",
@@ -486,43 +447,29 @@ void why_decide(const struct why_facts *f, struct why *ret)
     time_and_pause(f, ret);
     dqds(f, ret);
     behind(f, ret);
-    if (f->locked || f->limit_locked) {
-        cause(ret, CAUSE_LOCKED,
-              mem_strdup(f->locked ? "another session has locked its row" : LIMIT_LOCKED_TEXT),
-              mem_printf("locked by %s", f->holder ? f->holder : "another session"))
-            ->detail = mem_strdup(f->holder ? f->holder : "an application, or a dqd far away");
-        help(ret, f->holder
-                      ? mem_printf("end that transaction, or: %s", f->holder_end)
-                      : mem_strdup("dq why shows an account with the right PROCESS who has locked "
-                                   "it; end that transaction"));
-    }
+    locked(f, ret);
     if (ret->causes.count == 0)
-        cause(ret, CAUSE_NONE,
-              mem_strdup("nothing holds it back: it starts with the next poll of a dqd"), NULL);
+        why_lines_cause(ret, WHY_NONE,
+                        mem_strdup("nothing holds it back: it starts with the next poll of a dqd"),
+                        NULL);
 }
 
 bool why_is_open(const struct why *w)
 {
-    return w->causes.items[0].name == why_names[CAUSE_NONE];
-}
-
-static const char *brief_of(const struct why *w, int which)
-{
-    for (size_t i = 0; i < w->causes.count; i++)
-        if (w->causes.items[i].name == why_names[which])
-            return w->causes.items[i].brief;
-    return NULL;
+    return why_lines_find(w, WHY_NONE);
 }
 
 char *why_brief(const struct why *w)
 {
     /* beside these, the others do not matter yet */
-    static const int alone[] = {CAUSE_PAUSED, CAUSE_LIMIT, CAUSE_RETRY, CAUSE_SNOOZED,
-                                CAUSE_NOT_DUE};
+    static const enum why_cause alone[] = {WHY_PAUSED, WHY_LIMIT, WHY_RETRY, WHY_SNOOZED,
+                                           WHY_NOT_DUE};
     struct buf b = BUF_INIT;
-    for (size_t i = 0; i < sizeof alone / sizeof alone[0]; i++)
-        if (brief_of(w, alone[i]))
-            return mem_strdup(brief_of(w, alone[i]));
+    for (size_t i = 0; i < sizeof alone / sizeof alone[0]; i++) {
+        const struct why_line *l = why_lines_find(w, alone[i]);
+        if (l && l->brief)
+            return mem_strdup(l->brief);
+    }
     buf_str(&b, "");
     for (size_t i = 0; i < w->causes.count; i++) {
         const char *brief = w->causes.items[i].brief;
@@ -530,21 +477,4 @@ char *why_brief(const struct why *w)
             buf_printf(&b, "%s%s", b.len ? "; " : "", brief);
     }
     return buf_take(&b);
-}
-
-static void lines_done(struct why_lines *l)
-{
-    for (size_t i = 0; i < l->count; i++) {
-        free(l->items[i].text);
-        free(l->items[i].detail);
-        free(l->items[i].brief);
-    }
-    free(l->items);
-}
-
-void why_done(struct why *w)
-{
-    lines_done(&w->causes);
-    lines_done(&w->ruled_out);
-    lines_done(&w->remedies);
 }

@@ -6,6 +6,7 @@
 
 #include "base/buf.h"
 #include "base/limit.h"
+#include "cli/judge/why_lines.h"
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -73,31 +74,12 @@ struct why_facts {
     size_t dqd_count;
 };
 
-struct why_line {
-    const char *name;    /* of a cause, for programs; NULL otherwise */
-    char *text, *detail; /* detail NULL: none */
-    char *brief;         /* of a cause, for why_brief; NULL: nothing */
-};
-
-struct why_lines {
-    struct why_line *items;
-    size_t count;
-};
-
-/* Every cause that holds, those that do not, and what helps. There is at least one cause. */
-struct why {
-    struct why_lines causes, ruled_out, remedies;
-};
-/* text: heap memory, which becomes that of l. */
-struct why_line *why_add(struct why_lines *l, const char *name, char *text);
+/* There is at least one cause. Free *ret with why_lines_done. */
 void why_decide(const struct why_facts *f, struct why *ret);
 /* Nothing that is known holds it back. */
 bool why_is_open(const struct why *w);
-void why_done(struct why *w);
 /* The same in a few words, for a list of tags: why the first task of a tag waits, or when it is
  * due; "" if nothing holds it back. Heap memory. */
 char *why_brief(const struct why *w);
-/* Every name that a cause may have, NULL-terminated. */
-extern const char *const why_names[];
 
 #endif

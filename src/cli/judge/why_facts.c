@@ -135,7 +135,7 @@ void why_facts_lock(struct db *db, struct why_facts *f, struct why *w)
     MEM_LOCAL char *text = lock_store_describe(&holder), *end = lock_store_remedy(&holder);
     f->holder = text;
     f->holder_end = end;
-    why_done(w);
+    why_lines_done(w);
     why_decide(f, w);
     f->holder = f->holder_end = NULL;
 }

@@ -221,7 +221,7 @@ static int explain(struct cmd_context *c, uint64_t id, struct err *err)
         else
             put_json(&b, &c->style.cell, &f, &w);
         out_write(&b);
-        why_done(&w);
+        why_lines_done(&w);
     }
     return rc;
 }
@@ -230,7 +230,7 @@ static int explain_schedule(struct cmd_context *c, const char *name, struct err 
 {
     LOCAL_BY(schedule_row_done) struct schedule s = {0};
     LOCAL_BY(fleet_done) struct fleet fleet = {0};
-    LOCAL_BY(why_done) struct why w = {0};
+    LOCAL_BY(why_lines_done) struct why w = {0};
     BUF_LOCAL struct buf b = BUF_INIT, sentence = BUF_INIT;
     const struct cell_style *style = &c->style.cell;
     int rc = schedule_store_find(c->db, name, false, &s, err);
