@@ -176,6 +176,29 @@ YAML
     causes_are runs "$id"
 }
 
+@test 'why: a task whose handler has ended does not run, if a lock keeps its result from being recorded' {
+    own_ini 's/^\[dqd\]/&\nlease = 3s\nheartbeat = 500ms/'
+    write_handlers <<<"handlers: {t: {run: 'until [ -e $BATS_TEST_TMPDIR/go ]; do sleep 0.02; done'}}"
+    dqd_start --resident --config "$BATS_TEST_TMPDIR/own.ini"
+    id=$(dq -q add t)
+    wait_until causes_are runs "$id"
+    lock_task "$id"
+    touch "$BATS_TEST_TMPDIR/go"
+    # it has run for far longer than usual
+    sql "INSERT INTO dq_task (tag, message_body, status, expected_time, create_time, execution_time, finish_time)
+         VALUES ('t', '', 1, UTC_TIMESTAMP(3), UTC_TIMESTAMP(3), UTC_TIMESTAMP(3), UTC_TIMESTAMP(3))"
+    wait_until causes_are 'unrecorded locked' "$id"
+    why "$id"
+    says '^  its handler must have ended, but its result is not recorded +attempt 1 on .*/[0-9]+: its lease has ended$'
+    says '^  another session has locked its row'
+    says 'end that transaction'
+    refute grep -E 'cancel|logs -f' "$BATS_TEST_TMPDIR/why"
+    echo 'ROLLBACK;' >&9
+    wait_until causes_are 'done' "$id"
+    dqd_stop
+    lock_release
+}
+
 @test 'why: a row that claims lock for a moment, now and then, is not locked by another session' {
     fake_dqd t
     id=$(dq -q add t --at 2020-01-01T00:00:00Z)
@@ -330,7 +353,8 @@ status_of() { sql "SELECT status FROM dq_task WHERE id = $1"; }
     helps "$id" unknown
     [ "$(status_of "$id")" -eq 0 ]
     # one that runs for far longer than usual
-    sql "INSERT INTO dq_task (tag, message_body, status, expected_time, create_time, execution_time, finish_time)
+    sql "UPDATE dq_handler SET timeout = 7200000;
+         INSERT INTO dq_task (tag, message_body, status, expected_time, create_time, execution_time, finish_time)
          SELECT 'image.resize', '', 1, t, t, t, t + INTERVAL 1 SECOND
          FROM (SELECT UTC_TIMESTAMP(3) - INTERVAL 1 DAY t) x;
          UPDATE dq_task SET status = 3, execution_time = UTC_TIMESTAMP(3) - INTERVAL 1 HOUR, attempt = 1, host = 'vm',

@@ -41,6 +41,7 @@ static bool read_facts(char *text, struct why_facts *f)
                             .host = "h",
                             .pid = 9,
                             .before_most = 10000,
+                            .lease_ms = 60000,
                             .ran_ms = -1,
                             .mean_ms = -1,
                             .usual_ms = -1};

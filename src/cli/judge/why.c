@@ -18,6 +18,9 @@
 /* A task has run for far longer than usual. */
 #define FAR_TIMES 10
 #define FAR_MS WHEN_MINUTE
+/* What it takes to start a handler, to kill it and to record its result, many times over: only a
+ * long kill_grace lets a handler run for so long after its timeout. */
+#define OVER_MS WHEN_MINUTE
 
 static const char *plural(uint64_t n)
 {
@@ -85,15 +88,55 @@ static char *run_time(const struct why_facts *f, int64_t run_ms, int64_t timeout
                       f->usual_ms >= 0 ? when_format_rough(usual, f->usual_ms) : "");
 }
 
-/* Only a task that has run for far longer than usual: what runs well is let alone. */
+static bool is_over(int64_t run_ms, int64_t timeout_ms)
+{
+    return timeout_ms && run_ms - OVER_MS > timeout_ms;
+}
+
+/* Only a task that has run for far longer than usual: what runs well is let alone, and of what has
+ * ended there is nothing to cancel. */
 static void help_cancel(const struct why_facts *f, uint64_t id, int64_t run_ms, int64_t timeout_ms,
                         struct why *w)
 {
-    if (!id || f->usual_ms < 0 || run_ms < FAR_MS || run_ms / FAR_TIMES < f->usual_ms)
+    if (!id || f->usual_ms < 0 || run_ms < FAR_MS || run_ms / FAR_TIMES < f->usual_ms ||
+        is_over(run_ms, timeout_ms))
         return;
     MEM_LOCAL char *time = run_time(f, run_ms, timeout_ms);
     why_lines_help(
         w, mem_printf("dq cancel %" PRIu64 ": task %" PRIu64 " has run for %s", id, id, time));
+}
+
+/* The runner kills a handler before its lease ends, whatever the database does. */
+static void unrecorded(const struct why_facts *f, struct why *w)
+{
+    MEM_LOCAL char *time = run_time(f, MAX(f->ran_ms, 0), f->timeout_ms);
+    bool ended = f->lease_ms <= 0;
+    why_lines_cause(w, WHY_UNRECORDED,
+                    mem_strdup(ended ? "its handler must have ended, but its result is not recorded"
+                                     : "its timeout is over, but no result is recorded"),
+                    NULL)
+        ->detail = mem_printf("attempt %" PRIu32 " on %s/%" PRIu32 ": %s%s", f->attempt,
+                              f->host ? f->host : "?", f->pid,
+                              ended ? "its lease has ended" : "it has had ", ended ? "" : time);
+    locked(f, w);
+    if (!f->locked)
+        why_lines_help(w, mem_printf("the log of dqd on %s says why: journalctl -u dqd",
+                                     f->host ? f->host : "its host"));
+}
+
+static void runs(const struct why_facts *f, struct why *w)
+{
+    struct why_line *l = why_lines_cause(w, WHY_RUNS,
+                                         mem_printf("it runs on %s/%" PRIu32 ", attempt %" PRIu32,
+                                                    f->host ? f->host : "?", f->pid, f->attempt),
+                                         NULL);
+    if (f->ran_ms >= 0) {
+        MEM_LOCAL char *time = run_time(f, f->ran_ms, f->timeout_ms);
+        l->detail = mem_printf("it has run for %s%s", time,
+                               f->again ? "; it was added again, and runs again then" : "");
+    }
+    why_lines_help(w, mem_printf("dq logs -f %" PRIu64, f->id));
+    help_cancel(f, f->id, f->ran_ms, f->timeout_ms, w);
 }
 
 static void running(const struct why_facts *f, struct why *w)
@@ -101,17 +144,10 @@ static void running(const struct why_facts *f, struct why *w)
     char text[WHEN_TEXT_SIZE];
     struct why_line *l;
     if (f->owner_alive) {
-        l = why_lines_cause(w, WHY_RUNS,
-                            mem_printf("it runs on %s/%" PRIu32 ", attempt %" PRIu32,
-                                       f->host ? f->host : "?", f->pid, f->attempt),
-                            NULL);
-        if (f->ran_ms >= 0) {
-            MEM_LOCAL char *time = run_time(f, f->ran_ms, f->timeout_ms);
-            l->detail = mem_printf("it has run for %s%s", time,
-                                   f->again ? "; it was added again, and runs again then" : "");
-        }
-        why_lines_help(w, mem_printf("dq logs -f %" PRIu64, f->id));
-        help_cancel(f, f->id, f->ran_ms, f->timeout_ms, w);
+        if (f->lease_ms <= 0 || is_over(f->ran_ms, f->timeout_ms))
+            unrecorded(f, w);
+        else
+            runs(f, w);
         return;
     }
     if (f->version == UINT64_MAX) {
@@ -279,8 +315,9 @@ static void hindered(const struct why_facts *f, struct why *w)
     if (!d->hindrance)
         return;
     why_lines_cause(w, d->slow ? WHY_SLOW : WHY_REFUSED,
-                    mem_printf("the server %s of its tag",
-                               d->slow ? "takes long to change a task" : "refuses to change tasks"),
+                    mem_printf("the server %s of its tag", d->slow
+                                                               ? "takes long to change a task"
+                                                               : "refuses to change tasks"),
                     mem_printf("%s: see dq why", d->slow ? "slow" : "refused"))
         ->detail = mem_strdup(d->hindrance);
     why_lines_help(

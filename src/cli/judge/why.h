@@ -45,7 +45,7 @@ struct why_facts {
     const char *error; /* of the last attempt; NULL: none */
     const char *host;  /* of the last owner; NULL: none */
     uint32_t pid;
-    int64_t lease_ms;   /* until the lease of a running task ends */
+    int64_t lease_ms;   /* until the lease of a running task ends; 0 or less: it has ended */
     bool lease_ahead;   /* it was made while the server's clock was ahead */
     bool owner_alive;   /* of a running task */
     bool again;         /* a running task was added again meanwhile */

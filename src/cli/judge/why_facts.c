@@ -112,7 +112,7 @@ static void find_locks(struct db *db, struct why_facts *f)
     struct err err;
 
     f->locked = true;
-    f->limit_locked = f->limit.running || f->limit.rate.count;
+    f->limit_locked = f->status == TASK_PENDING && (f->limit.running || f->limit.rate.count);
     for (int i = 0; i < LOCK_TRIES && (f->locked || f->limit_locked); i++) {
         nanosleep(&(struct timespec){.tv_nsec = i * LOCK_PAUSE_MS * 1000000L}, NULL);
         f->locked = f->locked && why_store_locked(db, f->id, &err) == 1;
@@ -120,11 +120,16 @@ static void find_locks(struct db *db, struct why_facts *f)
     }
 }
 
+static bool may_be_locked(const struct why_facts *f, const struct why *w)
+{
+    return why_lines_find(w, WHY_UNRECORDED) || (why_is_open(w) && f->late_ms >= LATE_MS);
+}
+
 void why_facts_lock(struct db *db, struct why_facts *f, struct why *w)
 {
     struct lock_holder holder = {0};
     struct err err;
-    if (!why_is_open(w) || f->late_ms < LATE_MS)
+    if (!may_be_locked(f, w))
         return;
     if (!f->id && why_store_first(db, f->tag, &f->id, &err) != 1)
         return;

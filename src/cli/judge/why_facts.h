@@ -17,8 +17,9 @@ struct why_dqd *why_facts_see(const struct fleet *fleet, const char *tag,
 bool why_facts_is_owner(const struct poller_info *dqd, const unsigned char *token);
 
 /* Decides again if another session has locked the row of the task, or that of its tag. Looks only
- * if nothing else explains why it waits, and it is so late that a claim has had its chance: the
- * look does not get in its way. Blocks on the database; its errors are ignored. */
+ * if nothing else explains why it waits, and it is so late that a claim has had its chance, or if
+ * the result of one that must have ended is not recorded: the look does not get in their way.
+ * Blocks on the database; its errors are ignored. */
 void why_facts_lock(struct db *db, struct why_facts *f, struct why *w);
 
 #endif

@@ -14,6 +14,7 @@
     X(CANCELLED, "cancelled")        \
     X(EXPIRED, "expired")            \
     X(RUNS, "runs")                  \
+    X(UNRECORDED, "unrecorded")      \
     X(LEASE, "lease")                \
     X(NOT_DUE, "not_due")            \
     X(RETRY, "retry")                \
