@@ -81,6 +81,14 @@ void care_refused(struct tag_state *t, const struct err *err)
     t->refused_us = err ? when_steady_us() : 0;
 }
 
+void care_look_refused(struct tag_set *tags, const struct err *err)
+{
+    if (err)
+        tags->refusal = *err;
+    tags->rests_changed |= !tags->refused_us != !err;
+    tags->refused_us = err ? when_steady_us() : 0;
+}
+
 void care_limit_locked(struct tag_state *t, const struct err *err)
 {
     int64_t now_us = when_steady_us();

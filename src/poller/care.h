@@ -16,6 +16,8 @@ void care_put_aside(struct db *db, struct tag_state *t, const struct rows_faults
                     int64_t now_us);
 /* The server has refused a whole claim; err NULL: it has not. */
 void care_refused(struct tag_state *t, const struct err *err);
+/* The same of a look for tasks of any tag: none can be claimed. */
+void care_look_refused(struct tag_set *tags, const struct err *err);
 /* Another session has locked the tag's row of dq_limit: a dqd that is claiming, or an open
  * transaction. Only this tag waits. */
 void care_limit_locked(struct tag_state *t, const struct err *err);

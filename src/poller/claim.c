@@ -376,6 +376,22 @@ static int do_step(struct claims *claims, const struct look_step *s, struct err 
     return 0;
 }
 
+/* Not an outage, and nothing that ends by itself soon. */
+static bool is_refusal(const struct claims *claims, int rc)
+{
+    return rc < 0 && rc != ERR_TRANSIENT && rc != ERR_LOCKED && db_connected(claims->ctx->db);
+}
+
+/* What is not found is not claimed: that the server refuses a look is told of all tags, as it is
+ * told of one whose claim it refuses. */
+static void looked(struct claims *claims, int rc, const struct err *err)
+{
+    if (rc < 0)
+        look_end_round(claims->look);
+    if (rc == 0 || is_refusal(claims, rc))
+        care_look_refused(claims->tags, rc < 0 ? err : NULL);
+}
+
 int claim_run(struct claims *claims, struct err *err)
 {
     const int64_t began_us = when_steady_us();
@@ -397,11 +413,10 @@ int claim_run(struct claims *claims, struct err *err)
         if (s.what == LOOK_END)
             return 0;
         rc = do_step(claims, &s, err);
-        if (rc < 0) {
-            if (s.what != LOOK_CLAIM)
-                look_end_round(claims->look);
+        if (s.what != LOOK_CLAIM)
+            looked(claims, rc, err);
+        if (rc < 0)
             return rc;
-        }
         last = s.what;
         last_us = now_us;
     }
@@ -439,6 +454,8 @@ int claim_recover(struct claims *claims, struct err *err)
     int rc = claim_store_recover(claims->ctx->db, &claims->ctx->owner, known, n, &found, err);
 
     free(known);
+    if (is_refusal(claims, rc)) /* until this has worked, nothing else is asked */
+        care_look_refused(claims->tags, err);
     if (rc < 0)
         goto out;
     claims->recover = false;

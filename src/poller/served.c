@@ -161,6 +161,22 @@ static bool rest_of(struct tag_state *t, int64_t now_us, struct handler_rest *re
     return ret->error;
 }
 
+/* The same of all tags of a handler. */
+static bool rest_of_handler(const struct served *s, size_t index, int64_t now_us,
+                            struct handler_rest *ret)
+{
+    const bool refused = s->tags->refused_us && now_us - s->tags->refused_us < LOOK_EVERY_US;
+    const char *text = refused                 ? s->tags->refusal.text
+                       : index < s->kept_count ? s->kept[index].text
+                                               : NULL;
+
+    *ret = (struct handler_rest){.tag = tags_table(s->tags)->handlers->items[index].name,
+                                 .reason = refused ? HANDLER_REFUSED : HANDLER_KEPT,
+                                 .for_ms = LASTING_MS,
+                                 .error = text ? mem_strdup(text) : NULL};
+    return text;
+}
+
 /* Of a tag that rests, dq_rest has a row already. */
 static bool rests_already(const struct handler_rest *rests, size_t count, const char *tag)
 {
@@ -179,12 +195,9 @@ static int put_rests(struct served *s, struct err *err)
 
     for (size_t at = 0; count < RESTS_MOST && (t = tags_each(s->tags, &at));)
         count += rest_of(t, now_us, &rests[count]);
-    for (size_t i = 0; i < MIN(s->kept_count, all->count) && count < RESTS_MOST; i++)
-        if (s->kept[i].text && !rests_already(rests, count, all->items[i].name))
-            rests[count++] = (struct handler_rest){.tag = all->items[i].name,
-                                                   .reason = HANDLER_KEPT,
-                                                   .for_ms = LASTING_MS,
-                                                   .error = mem_strdup(s->kept[i].text)};
+    for (size_t i = 0; i < all->count && count < RESTS_MOST; i++)
+        if (!rests_already(rests, count, all->items[i].name))
+            count += rest_of_handler(s, i, now_us, &rests[count]);
     int rc = handler_store_put_rests(s->ctx->db, &s->ctx->owner, rests, count, err);
     for (size_t i = 0; i < count; i++)
         free(rests[i].error);

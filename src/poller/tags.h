@@ -54,6 +54,9 @@ struct tag_set {
     int64_t short_us;   /* when the host was last too short of something for a start; 0: never */
     uint64_t recorded;  /* the number of the handlers by which others know this dqd */
     bool rests_changed; /* rests, refusals or slow tags, since served.c recorded them */
+    /* of care.c: */
+    int64_t refused_us; /* when the last look for tasks of any tag was refused; 0: it was not */
+    struct err refusal; /* of that look */
 };
 
 /* Takes the handlers over. globs: only tags that match one, NULL-terminated, the caller's; NULL:

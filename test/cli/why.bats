@@ -244,7 +244,7 @@ YAML
     id=$(dq -q add t)
     wait_until causes_are refused "$id"
     why "$id"
-    says "^  the server refuses to change tasks of its tag +task $id: .*error 1242"
+    says "^  the server refuses to find or change tasks of its tag +task $id: .*error 1242"
     says '^  correct what the error names$'
     [[ $(dq tags 2>&1) == *"t is refused: task $id: "*'error 1242'* ]]
     run dq check
@@ -256,13 +256,46 @@ YAML
     other=$(dq -q add u)
     wait_until causes_are refused "$other"
     why "$other"
-    says '^  the server refuses to change tasks of its tag +[^ ]*: unexpected error 1242'
+    says '^  the server refuses to find or change tasks of its tag +[^ ]*: unexpected error 1242'
     sql 'DROP TRIGGER refuses; DROP TRIGGER limit_refused'
     dq run-now "$id"
     wait_until causes_are 'done' "$id"
     wait_until causes_are 'done' "$other"
     nothing_is_recorded() { [ "$(sql 'SELECT COUNT(*) FROM dq_rest')" = 0 ]; }
     wait_until nothing_is_recorded
+    dqd_stop
+}
+
+@test 'why, tags, check and doctor name what the server refuses for all tags, known or new: to look for tasks' {
+    new_account worker
+    sql "$(sql "SELECT CONCAT('GRANT SELECT, INSERT, UPDATE, DELETE ON ', table_name, ' TO worker@localhost;')
+                FROM information_schema.tables WHERE table_schema = DATABASE()")
+         REVOKE SELECT ON dq_task FROM worker@localhost"
+    own_ini 's/^user = .*/user = worker/'
+    write_handlers <<<'handlers: {t: {run: "true"}, u: {run: "true"}, "mail.*": {run: "true"}}'
+    dqd_start --resident --log-level warn --config "$BATS_TEST_TMPDIR/own.ini"
+    nothing_is_recorded() { [ "$(sql 'SELECT COUNT(*) FROM dq_rest')" = 0 ]; }
+    for time in 'since it was started' 'since it has claimed tasks'; do
+        for tag in t u mail.new; do
+            echo "$tag $time"
+            id=$(dq -q add "$tag")
+            wait_until causes_are refused "$id"
+            why "$id"
+            says '^  the server refuses to find or change tasks of its tag +.*SELECT.*denied'
+            [[ $(dq tags 2>&1) == *"$tag is refused: "*denied* ]]
+            run dq check --tag "$tag"
+            [ "$status" -eq 1 ]
+            [[ $output == "WARNING: $tag is refused: "*denied* ]]
+        done
+        dq doctor >"$BATS_TEST_TMPDIR/why" || true
+        says '^BAD +starts +mail\.\* is refused: .*denied'
+        sql 'GRANT SELECT ON dq_task TO worker@localhost'
+        wait_until causes_are 'done' "$id"
+        wait_until nothing_is_recorded
+        [[ $(dq check) == OK* ]]
+        sql 'REVOKE SELECT ON dq_task FROM worker@localhost'
+    done
+    sql 'GRANT SELECT ON dq_task TO worker@localhost'
     dqd_stop
 }
 

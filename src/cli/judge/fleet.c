@@ -208,13 +208,24 @@ const struct handler_row *fleet_handlers(const struct fleet *f, const struct pol
 const char *const fleet_reasons[] = {
     [HANDLER_RESTS] = "rests", [HANDLER_REFUSED] = "is refused", [HANDLER_SLOW] = "is slow"};
 
+/* By its own name, or if the server refuses all tags of its handler, by the name of that. */
+static bool is_of(const struct fleet *f, const struct handler_rest *r,
+                  const struct poller_info *dqd, const char *tag)
+{
+    const struct handler_row *h = NULL;
+    if (strcmp(r->tag, tag) == 0)
+        return r->reason != HANDLER_KEPT;
+    return r->reason == HANDLER_REFUSED && fleet_dqd_serves(f, dqd, tag, &h) == FLEET_SERVES && h &&
+           strcmp(r->tag, h->pattern) == 0;
+}
+
 const struct handler_rest *fleet_rest(const struct fleet *f, const struct poller_info *dqd,
                                       const char *tag)
 {
     for (size_t i = 0; dqd->alive && i < f->rest_count; i++) {
         const struct handler_rest *r = &f->rests[i];
-        if (memcmp(r->token, dqd->token, sizeof r->token) == 0 && strcmp(r->tag, tag) == 0 &&
-            r->reason != HANDLER_KEPT && (r->for_ms > 0 || dqd->next_pass_at != TASK_TIME_NONE))
+        if (memcmp(r->token, dqd->token, sizeof r->token) == 0 &&
+            (r->for_ms > 0 || dqd->next_pass_at != TASK_TIME_NONE) && is_of(f, r, dqd, tag))
             return r;
     }
     return NULL;

@@ -317,7 +317,7 @@ static void hindered(const struct why_facts *f, struct why *w)
     why_lines_cause(w, d->slow ? WHY_SLOW : WHY_REFUSED,
                     mem_printf("the server %s of its tag", d->slow
                                                                ? "takes long to change a task"
-                                                               : "refuses to change tasks"),
+                                                               : "refuses to find or change tasks"),
                     mem_printf("%s: see dq why", d->slow ? "slow" : "refused"))
         ->detail = mem_strdup(d->hindrance);
     why_lines_help(

@@ -29,7 +29,7 @@ struct why_dqd {
     bool between;           /* a pass that has ended: silent_ms since then */
     int64_t next_ms;        /* until the next pass is expected, at the latest */
     const char *rest_error; /* why the tag rests there; NULL: it does not */
-    const char *hindrance;  /* the server refuses to change its tasks; NULL: it does not */
+    const char *hindrance;  /* the server refuses to find or change its tasks; NULL: it does not */
     bool slow;              /* or rather, that takes long */
     int64_t rest_ms;        /* what is left of the rest; 0 or less: until its next pass */
 };

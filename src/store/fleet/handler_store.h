@@ -47,7 +47,8 @@ void handler_store_free(struct handler_row *rows, size_t count);
 /* Why a dqd claims no tasks of a tag, or few. */
 enum handler_reason {
     HANDLER_RESTS,   /* its handler cannot be started */
-    HANDLER_REFUSED, /* the server refuses to change its tasks */
+    HANDLER_REFUSED, /* the server refuses to find or change its tasks, or those of a handler
+                        (`tag`) */
     HANDLER_SLOW,    /* changing one of its tasks takes long */
     HANDLER_KEPT     /* it does: what becomes of the processes of a handler (`tag`) that stay */
 };
