@@ -387,7 +387,7 @@ int settle_flush(struct settle_results *q, bool *ret_back, struct err *err)
     remove_settled(q, at, stays, n);
     if (faults.beside)
         hold(q, now_us);
-    else if (kept)
+    else if (kept && rc >= 0)
         q->held_us = 0;
     *ret_back = back || rc > 0;
 out:
