@@ -176,6 +176,7 @@ static void drain_outgrown(struct poller *p)
 static void advance_pass(struct poller *p, int64_t now_us)
 {
     const struct duties *d = &p->duties;
+    const struct err *refused = duty_refused(d);
     int64_t lease_us = context_lease_us(&d->ctx);
 
     if (duty_settled(d) && (look_is_empty(&d->look) || d->ctx.quiet))
@@ -185,8 +186,10 @@ static void advance_pass(struct poller *p, int64_t now_us)
     else if (d->outage.since_us && now_us - d->outage.since_us > lease_us)
         end_away(p);
     else if (settle_stuck(&d->results, now_us - lease_us))
-        end(p, ERR_LOCKED,
-            "some results could not be recorded (see the log); their tasks run again when their leases end");
+        end(p, refused ? refused->code : ERR_LOCKED,
+            refused
+                ? refused->text
+                : "some results could not be recorded (see the log); their tasks run again when their leases end");
 }
 
 static void advance(struct poller *p)

@@ -55,7 +55,8 @@ runs() { sql "UPDATE dq_task SET status = 3, attempt = 1, version = 7, claim_tok
     id=$(dq -q add t first --key k)
     fake_dqd t
     runs
-    sql "UPDATE dq_task SET claim_token = REPEAT('f', 16), execution_time = UTC_TIMESTAMP(3), host = 'vm', pid = 1"
+    sql "UPDATE dq_task SET claim_token = REPEAT('f', 16), execution_time = UTC_TIMESTAMP(3), host = 'vm', pid = 1,
+         lease_until = UTC_TIMESTAMP(3) + INTERVAL 1 HOUR"
     dq -q add t $'\x01second' --key k --key-conflict again --in 10m
     [ "$(dq list -c id,again -o ndjson | json 'x["again"][:2]')" = 20 ]
     [ "$(dq show "$id" -o ndjson | json 'x["again_body"]')" = $'\x01second' ]
