@@ -69,7 +69,7 @@ runs() { sql "UPDATE dq_task SET status = 3, attempt = 1, version = 7, claim_tok
         [[ $err == *running* ]]
     done
     [ "$(sql 'SELECT again_body FROM dq_task')" = $'\x01second' ]
-    [ "$(dq export 2>/dev/null | json 'x["status"] + " " + x["body"]')" = $'pending \x01second' ]
+    [ "$(dq export 2>/dev/null | sed 1d | json 'x["status"] + " " + x["body"]')" = $'pending \x01second' ]
     [[ $(dq cancel "$id" --dry-run) == *'it is running; it was added again meanwhile, which would be cancelled, too'* ]]
     [[ $(dq cancel "$id") == *'the rest of its batch; it was added again meanwhile, which is cancelled, too' ]]
     [ "$(row 'status, again_time, again_body')" = $'4\tNULL\tNULL' ]

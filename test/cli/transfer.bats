@@ -170,7 +170,7 @@ values()
     echo "${out/pending/running}" >one
     try dq import <one
     [ "$rc" -eq 65 ]
-    [[ $err == *'standard input:1: "status" "running" is none of pending, done, failed and cancelled'* ]]
+    [[ $err == *'standard input:2: "status" "running" is none of pending, done, failed and cancelled'* ]]
 }
 
 @test 'an id or a key that is taken is an error with its line, and nothing is imported' {
@@ -181,18 +181,18 @@ values()
     for option in '' --dry-run; do
         try dq import --keep-ids $option one
         [ "$rc" -eq 65 ]
-        [[ $err == "dq: import: one:2: task $id exists already; without --keep-ids it gets another id"* ]]
+        [[ $err == "dq: import: one:3: task $id exists already; without --keep-ids it gets another id"* ]]
         try dq import $option one
         [ "$rc" -eq 65 ]
-        [[ $err == "dq: import: one:2: tag t, key k2: task $id has it and is pending"* ]]
+        [[ $err == "dq: import: one:3: tag t, key k2: task $id has it and is pending"* ]]
         [ "$(count)" -eq 1 ]
     done
     sql 'DELETE FROM dq_task'
     cat one one >two
     try dq import two
-    [[ $err == 'dq: import: two:5: tag t, key k1: two unfinished tasks have it; nothing was imported' ]]
+    [[ $err == 'dq: import: two:7: tag t, key k1: two unfinished tasks have it; nothing was imported' ]]
     try dq import --keep-ids two
-    [[ $err == 'dq: import: two:5: task '*' is there twice; nothing was imported' ]]
+    [[ $err == 'dq: import: two:7: task '*' is there twice; nothing was imported' ]]
     try dq import --dry-run one
     [ "$out" = '3 tasks and 0 attempts can be imported' ]
     [ "$(count)" -eq 0 ]
@@ -275,8 +275,8 @@ moved()
     try dq export
     [ "$(tail -n 1 <<<"$out")" = "$end" ]
     echo "$out" >whole
-    head -n 4 whole >cut
-    sed 3,4d whole >gap
+    head -n 5 whole >cut
+    sed 4,5d whole >gap
     cat gap whole >both
     missing='the line that ends an export is missing: the file may have been cut off'
     differs='the export that ends here had 3 tasks and 3 attempts, the file has 2 and 2'
@@ -291,7 +291,7 @@ moved()
         done
     done
     said() { [ "$err" = "${1}$2: $3${1:+; nothing was imported}" ]; }
-    for from in 'cut '"$missing" 'gap:5 '"$differs" 'both:5 '"$differs"; do
+    for from in 'cut '"$missing" 'gap:6 '"$differs" 'both:6 '"$differs"; do
         name=${from%% *}
         why=${from#* }
         file=${name%:*}
@@ -329,6 +329,29 @@ moved()
     try dq import --complete whole --skip 2000 -o json
     [ "$out" = '{"tasks":200,"attempts":200}' ]
     [ -z "$err" ]
+}
+
+@test 'ids that were given in the other database are not given again, to imported tasks or to later ones' {
+    for _ in 1 2 3; do dq -q add t --in 1h; done >ids
+    last=$(tail -n 1 ids)
+    sql "DELETE FROM dq_task WHERE id > $(head -n 1 ids)"
+    dq -q export >one
+    [ "$(head -n 1 one)" = '{"begin":true,"next_id":'"$((last + 1))}" ]
+    sed "1s/[0-9]*}/$((last + 5000))}/" one >two # from a database with more tasks
+    for option in '' --keep-ids; do
+        sql 'DELETE FROM dq_task; ALTER TABLE dq_task AUTO_INCREMENT = 1'
+        try dq import $option --dry-run two
+        [ "$rc" -eq 0 ]
+        [ "$(dq -q export | head -n 1)" = '{"begin":true,"next_id":1}' ]
+        try dq import $option two
+        [ "$rc" -eq 0 ]
+        [ "$(count)" -eq 1 ]
+        id=$(sql 'SELECT id FROM dq_task')
+        if [ "$option" ]; then [ "$id" -eq "$(head -n 1 ids)" ]; else [ "$id" -ge $((last + 5000)) ]; fi
+        [ "$(dq -q add t --in 1h)" -ge $((last + 5000)) ]
+    done
+    try dq import <<<'{"begin":true,"next_id":9007199254740993}'
+    [ "$rc" -eq 65 ]
 }
 
 @test 'two attempts of one version are an error with the line' {
@@ -385,7 +408,7 @@ application()
         [ "$rc" -eq 0 ] || { echo "$err"; return 1; }
     done
     table | diff before -
-    dq -q export | diff one -
+    dq -q export | sed 1d | diff <(sed 1d one) -
 }
 
 @test 'keys that differ in trailing blanks are the same key to an import, as to the server' {
@@ -394,11 +417,11 @@ application()
     sed 's/"k "/"k"/' one >two
     try dq import two
     [ "$rc" -eq 65 ]
-    [[ $err == 'dq: import: two:1: tag t, key k: task '*' has it and is pending; nothing was imported' ]]
+    [[ $err == 'dq: import: two:2: tag t, key k: task '*' has it and is pending; nothing was imported' ]]
     sandbox_clear
     cat one two >three
     try dq import three
-    [[ $err == 'dq: import: three:3: tag t, key k: two unfinished tasks have it; nothing was imported' ]]
+    [[ $err == 'dq: import: three:5: tag t, key k: two unfinished tasks have it; nothing was imported' ]]
 }
 
 @test 'what cannot be moved is left out of an export, which says so and exits with 1' {
@@ -415,7 +438,7 @@ application()
     [[ $err == *"dq: export: 4 tasks are left out, the first is $bad: "* ]]
     [[ $err == *"dq: export: 2 attempts are left out, the first of task $moved: "* ]]
     echo "$out" >one
-    [ "$(wc -l <one)" -eq 3 ] # one task, one attempt, and the end
+    [ "$(wc -l <one)" -eq 4 ] # the beginning, one task, one attempt, and the end
     sandbox_clear
     try dq import --keep-ids one
     [ "$rc" -eq 0 ]
@@ -465,7 +488,7 @@ END
     [ "$rc" -eq 75 ]
     count=$(sed -nE 's/^dq: export: interrupted after ([0-9]+) tasks: others are missing$/\1/p' left)
     [ "$count" -lt 5000 ]
-    wait_until eval '[ "$(wc -l <rest)" -eq "$count" ]'
+    wait_until eval '[ "$(wc -l <rest)" -eq "$((count + 1))" ]'
     tail -n 1 rest | python3 -m json.tool
     refute grep -q '"end"' rest
 }
@@ -484,9 +507,9 @@ wait continue with
 END
     exec 9>&-
     [ "$rc" -eq 75 ]
-    grep -qx 'dq: import: pipe: interrupted at line 50[12]; lines up to 500 are in: continue with --skip 500' left
+    grep -qx 'dq: import: pipe: interrupted at line 50[123]; lines up to 501 are in: continue with --skip 501' left
     [ "$(count)" -eq 500 ]
-    dq import --keep-ids one --skip 500
+    dq import --keep-ids one --skip 501
     [ "$(count)" -eq 501 ]
 }
 

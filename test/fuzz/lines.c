@@ -58,6 +58,8 @@ static void try_transfer(struct json_reader *r, const char *line, size_t len)
         buf_done(&b);
     }
     task_done(&t);
+    uint64_t next_id;
+    (void)!transfer_read_begin(r, line, len, &next_id, &err);
     (void)!transfer_read_end(r, line, len, &(struct transfer_end){0, 0}, &err);
     (void)!transfer_read_attempt(r, line, len, &a, &err);
     free(a.host);

@@ -11,6 +11,7 @@
 #include <string.h>
 
 #define ATTEMPT_BEGIN "{\"task\":"
+#define BEGIN_BEGIN "{\"begin\":"
 #define END_BEGIN "{\"end\":"
 
 #define COLUMN_ROW(...) COLUMN_UNSHOWN(task_attempt, __VA_ARGS__),
@@ -64,6 +65,11 @@ void transfer_put_attempt(struct buf *b, const struct task_attempt *a)
     buf_chr(b, '}');
 }
 
+void transfer_put_begin(struct buf *b, uint64_t next_id)
+{
+    buf_printf(b, BEGIN_BEGIN "true,\"next_id\":%" PRIu64 "}", next_id);
+}
+
 void transfer_put_end(struct buf *b, const struct transfer_end *e)
 {
     buf_printf(b, END_BEGIN "true,\"tasks\":%" PRIu64 ",\"attempts\":%" PRIu64 "}", e->tasks,
@@ -75,6 +81,11 @@ void transfer_put_end(struct buf *b, const struct transfer_end *e)
 static bool begins_with(const char *line, size_t len, const char *text)
 {
     return len > strlen(text) && !memcmp(line, text, strlen(text));
+}
+
+bool transfer_is_begin(const char *line, size_t len)
+{
+    return begins_with(line, len, BEGIN_BEGIN);
 }
 
 bool transfer_is_attempt(const char *line, size_t len)
@@ -251,6 +262,19 @@ int transfer_read_attempt(struct json_reader *r, const char *line, size_t len,
 {
     *ret = (struct task_attempt){.start_at = TASK_TIME_NONE, .exit_code = -1};
     return read_row(r, line, len, attempt_columns, ATTEMPT_COLUMNS, ret, err);
+}
+
+int transfer_read_begin(struct json_reader *r, const char *line, size_t len, uint64_t *ret_next_id,
+                        struct err *err)
+{
+    static const struct json_member members[] = {{"begin", JSON_BOOL, true},
+                                                 {"next_id", JSON_INT, true}};
+    struct json_value v[2];
+    int rc = json_read_object(r, line, len, members, 2, v, err);
+
+    if (rc == 0)
+        *ret_next_id = (uint64_t)v[1].number;
+    return rc;
 }
 
 int transfer_read_end(struct json_reader *r, const char *line, size_t len, struct transfer_end *ret,

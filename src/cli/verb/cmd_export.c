@@ -38,6 +38,7 @@ struct export
     struct line lines[BATCH_TASKS];
     size_t count, bytes, written; /* written: lines of the batch */
     struct transfer_end done;     /* what was written */
+    uint64_t next_id;             /* 0: the first line is written */
     uint64_t running;
     /* left out, because dq import could not read them; an attempt with the id of its task */
     uint64_t odd, first_odd, odd_attempts, first_odd_attempt;
@@ -57,9 +58,23 @@ static void take_output(uint64_t id, const void *output, size_t size, void *arg)
         transfer_put_output(&line->text, output, size);
 }
 
+/* Nothing of an export that the server refuses at once. */
+static void write_begin(struct export *x)
+{
+    struct buf b = BUF_INIT;
+
+    if (!x->next_id)
+        return;
+    transfer_put_begin(&b, x->next_id);
+    buf_chr(&b, '\n');
+    out_take(&b);
+    x->next_id = 0;
+}
+
 /* Writes the lines of tasks up to this id. */
 static void write_up_to(struct export *x, uint64_t id)
 {
+    write_begin(x);
     for (; x->written < x->count && x->lines[x->written].id <= id; x->written++)
         out_write(&x->lines[x->written].text);
 }
@@ -169,10 +184,11 @@ static void say_what_differs(const struct export *x)
              x->done.tasks == 1 ? "" : "s", x->done.attempts, x->done.attempts == 1 ? "" : "s");
 }
 
-static void write_end(const struct export *x)
+static void write_end(struct export *x)
 {
     struct buf b = BUF_INIT;
 
+    write_begin(x);
     transfer_put_end(&b, &x->done);
     buf_chr(&b, '\n');
     out_take(&b);
@@ -193,6 +209,8 @@ static int run(struct cmd_context *c, struct err *err)
     f.unordered = &unordered;
     progress_init(&x->progress, c->quiet, "tasks");
     interrupt_catch();
+    if (rc == 0)
+        rc = import_store_next_id(c->db, &x->next_id, err);
     if (rc == 0)
         rc = task_list(c->db, &f, true, each_task, x, err);
     if (rc >= 0)

@@ -128,6 +128,8 @@ static int take_end(struct import *m, const char *line, size_t len, struct err *
 static int count_line(struct import *m, const char *line, size_t len, struct err *err)
 {
     m->ended = false;
+    if (transfer_is_begin(line, len))
+        return 0;
     if (transfer_is_end(line, len))
         return take_end(m, line, len, err);
     if (transfer_is_attempt(line, len))
@@ -227,10 +229,32 @@ static int take_task(struct import *m, const char *line, size_t len, struct err 
     return rc;
 }
 
+/* The tasks get new ids, or those that are added later do: none that a destination knows from tasks
+ * of the other database, and would take for a repeat. */
+static int take_begin(struct import *m, const char *line, size_t len, struct err *err)
+{
+    uint64_t next_id;
+    int tries = 0;
+    int rc = transfer_read_begin(m->json, line, len, &next_id, err);
+
+    if (rc == 0 && next_id > KEPT_ID_MOST)
+        rc = err_set(err, ERR_DATA, "\"next_id\" %" PRIu64 " is beyond the greatest id, %" PRIu64,
+                     next_id, KEPT_ID_MOST);
+    if (rc < 0)
+        return err_prefix(err, "%s:%" PRIu64, m->file.name, m->file.number);
+    if (!m->v->dry_run)
+        do /* it may be repeated */
+            rc = import_store_raise_ids(m->c->db, next_id, err);
+        while (cmd_again(rc == ERR_LOST ? ERR_TRANSIENT : rc, &tries));
+    return rc;
+}
+
 static int take_line(struct import *m, const char *line, size_t len, struct err *err)
 {
     int rc = count_line(m, line, len, err);
 
+    if (rc == 0 && transfer_is_begin(line, len))
+        return take_begin(m, line, len, err);
     if (rc < 0 || m->ended || m->file.number <= (uint64_t)MAX(m->v->skip, 0))
         return rc;
     rc = transfer_is_attempt(line, len) ? take_attempt(m, line, len, err)

@@ -16,6 +16,7 @@
 #include "base/mem.h"
 
 #include <inttypes.h>
+#include <sys/param.h>
 
 #define STATEMENT_BYTES ((size_t)512 << 10) /* then it is sent */
 
@@ -128,6 +129,50 @@ int import_store_check(struct db *db, const struct import_item *items, size_t n,
     if (rc == 0)
         rc = check_table(db, items, n, false, ret_bad, err);
     return rc;
+}
+
+/* ---- ids */
+
+int import_store_next_id(struct db *db, uint64_t *ret, struct err *err)
+{
+    uint64_t greatest = 0;
+
+    *ret = 1;
+    /* else MySQL may answer what it knew a day ago; MariaDB has no such setting */
+    int rc = db_is_mariadb(db)
+                 ? 0
+                 : sql_exec(db, NULL, err, "SET SESSION information_schema_stats_expiry = 0");
+    if (rc == 0)
+        rc = sql_read(db, COLUMNS_ONE, sql_take_u64, ret, err,
+                      "SELECT auto_increment FROM information_schema.tables"
+                      " WHERE table_schema = DATABASE() AND table_name = 'dq_task'");
+    if (rc == 0)
+        rc = sql_read(db, COLUMNS_ONE, sql_take_u64, &greatest, err,
+                      "SELECT id FROM dq_task ORDER BY id DESC LIMIT 1");
+    *ret = MAX(*ret, greatest + 1);
+    return rc;
+}
+
+/* A row with the id before it, which nobody sees: unlike ALTER TABLE, that needs no right to change
+ * the table, and waits for nobody. */
+int import_store_raise_ids(struct db *db, uint64_t next_id, struct err *err)
+{
+    uint64_t now_id;
+    int rc = import_store_next_id(db, &now_id, err);
+
+    if (rc < 0 || now_id >= next_id)
+        return rc;
+    rc = db_begin(db, err);
+    if (rc < 0)
+        return rc;
+    rc = sql_exec(db, NULL, err,
+                  "INSERT INTO dq_task (id, tag, message_body, status, expected_time, create_time)"
+                  " VALUES (?, '', '', 4, UTC_TIMESTAMP(3), UTC_TIMESTAMP(3))",
+                  SQL_ID(next_id - 1));
+    if (rc == 0)
+        rc = sql_exec(db, NULL, err, "DELETE FROM dq_task WHERE id = ?", SQL_ID(next_id - 1));
+    rc = db_end(db, rc, err);
+    return rc == ERR_DUPLICATE ? 0 : rc; /* it has been given meanwhile */
 }
 
 /* ---- rows as SQL */

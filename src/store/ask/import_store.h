@@ -22,6 +22,13 @@ void import_store_free(struct import_item *items, size_t n); /* what they point 
 int import_store_check(struct db *db, const struct import_item *items, size_t n, bool keep_ids,
                        size_t *ret_bad, struct err *err) __attribute__((warn_unused_result));
 
+/* Tasks that are added from now on get ids from *ret on: greater than any that was ever given. */
+int import_store_next_id(struct db *db, uint64_t *ret, struct err *err)
+    __attribute__((warn_unused_result));
+/* From now on, ids below next_id are not given any more. May be repeated. */
+int import_store_raise_ids(struct db *db, uint64_t next_id, struct err *err)
+    __attribute__((warn_unused_result));
+
 /* Stores them and their attempts in one transaction, with what act counts (NULL: nothing). Without
  * keep_ids they get new ids. If the connection breaks, finds out what became of them. ERR_LOST: it
  * could not; they are all stored, or none is. ERR_DUPLICATE: another session was faster. */
