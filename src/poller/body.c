@@ -60,6 +60,7 @@ static void split(struct flight *f, struct flight_job *j, uint32_t from)
 
     rest->kind = JOB_LONG;
     rest->measured = true;
+    rest->claimed_us = j->claimed_us;
     rest->leased_us = j->leased_us;
     rest->deadline_us = j->deadline_us;
     memcpy(rest->tasks, j->tasks + from, n * sizeof *rest->tasks);

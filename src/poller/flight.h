@@ -55,12 +55,14 @@ struct flight_job {
     size_t body_bytes;
     bool measured;       /* body_bytes is what the bodies really have */
     bool singly;         /* loading several at once failed */
-    int64_t leased_us;   /* when the claim or the last renewal was sent */
+    int64_t claimed_us;  /* when the claim was sent */
+    int64_t leased_us;   /* the same, or when the last renewal was sent */
     int64_t tried_us;    /* when a renewal was last sent, even if it failed */
     int64_t deadline_us; /* leased_us + lease: certainly not ours after this */
     int64_t start_us;    /* 0: not yet */
     pid_t pid;
     bool killed; /* a kill was sent */
+    bool lost;   /* some of its tasks are */
     bool blamed; /* one of its tasks has failed with the process, and counts for the others */
 };
 

@@ -175,7 +175,7 @@ void handover_take(struct handover *h, struct handlers_table *table, struct tag_
         if (!won->items[at].company) /* it is in a job with one before it */
             continue;
         j = flight_job_new(h->flight, t, table, (uint32_t)t->handler, job_length(won, at));
-        j->leased_us = sent_us;
+        j->claimed_us = j->leased_us = sent_us;
         j->deadline_us = sent_us + context_lease_us(h->ctx);
         fill_job(j, won, at);
         /* a single body is loaded however long it is: asking first would read it twice */

@@ -124,7 +124,7 @@ static bool note_lost(struct flight_job *j, const struct claim_ref *refs, const 
 
         if (!is_open(t) || !is_marked(refs, lost, n, t))
             continue;
-        t->lost = some = true;
+        t->lost = j->lost = some = true;
         log_fold(when_steady_us(), LOG_NOTE, what, j->tag->name, NULL, "id=%" PRIu64 " tag=%s",
                  t->id, log_quote(j->tag->name));
     }

@@ -101,6 +101,18 @@ static void on_result(const struct context *ctx, struct flight *f, struct flight
     free(over);
 }
 
+/* A process goes on while it has other tasks than those that were cancelled. */
+static void stop_if_only_lost(const struct context *ctx, struct flight_job *j)
+{
+    if (!j->lost || j->killed || !j->open)
+        return;
+    for (uint32_t k = 0; k < j->count; k++)
+        if (!j->flight[k].ended && !j->flight[k].lost)
+            return;
+    j->killed = true;
+    link_send_kill(ctx->link, j->number, MESSAGE_KILL_CANCELLED);
+}
+
 void report_job(const struct context *ctx, struct flight *f, const struct message *m)
 {
     struct flight_job *j = flight_job(f, m->number);
@@ -115,6 +127,7 @@ void report_job(const struct context *ctx, struct flight *f, const struct messag
         break;
     case MESSAGE_RESULT:
         on_result(ctx, f, j, &m->result);
+        stop_if_only_lost(ctx, j);
         break;
     case MESSAGE_RETURNED:
         if (m->returned.cannot_start)

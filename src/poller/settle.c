@@ -28,6 +28,9 @@
 /* A claim that is due this soon afterwards goes first: a task waits for the claim, but nothing
  * waits for the result. */
 #define CLAIM_SOON_US 2000
+/* Every so many statements, those that were kept back go before new ones, of which there may always
+ * be some. */
+#define KEPT_FIRST 4
 /* A result that cannot be recorded is tried again after this time, then after twice as long each
  * time: most locks are short, and a long one must not cost a statement every few milliseconds. */
 #define HOLD_MIN_US INT64_C(50000)
@@ -50,7 +53,7 @@ static bool needs_attempt(const struct settle_results *q, const struct settlemen
 
 static void keep_until(struct settle_item *r, int64_t until_us)
 {
-    r->tag->look.kept_back += !r->again_us;
+    r->tag->look.kept_back += !r->again_us && !r->refused;
     r->again_us = until_us;
 }
 
@@ -71,6 +74,7 @@ void settle_queue(struct settle_results *q, const struct settlement *s, struct t
     r->leased_us = leased_us;
     r->tried_us = r->hold_us = 0;
     r->again_us = 0;
+    r->refused = false;
     if (q->held_until_us > r->queued_us && needs_attempt(q, s))
         keep_until(r, q->held_until_us);
     r->said = false;
@@ -114,7 +118,7 @@ static void item_done(struct settle_item *r)
     free((char *)r->s.error);
     free((void *)r->s.output);
     r->tag->look.unrecorded--;
-    r->tag->look.kept_back -= r->again_us > 0;
+    r->tag->look.kept_back -= r->again_us > 0 && !r->refused;
 }
 
 /* The hold of its limit is recorded before it, so that the task is not started meanwhile: until a
@@ -218,6 +222,14 @@ static void put_off(const struct context *ctx, struct settle_item *r, int64_t no
     keep_until(r, now_us + r->hold_us);
 }
 
+/* What its tag does in vain is bounded (look_tag_want): more of it would be refused. */
+static void put_off_refused(const struct context *ctx, struct settle_item *r, int64_t now_us)
+{
+    r->tag->look.kept_back -= r->again_us > 0 && !r->refused;
+    r->refused = true;
+    put_off(ctx, r, now_us);
+}
+
 static void keep_back(const struct context *ctx, struct settle_item *r, const struct rows_fault *f,
                       int64_t now_us)
 {
@@ -266,24 +278,35 @@ static const struct tag_state *dear_tag(const struct settle_results *q, bool kep
     return best;
 }
 
-/* The first of those whose time has come, by their place in the queue; those that were kept
- * back only when there are no others, so that the locks of the ones are never waited for by
- * the others. Results that take long to record have every other turn, of one tag at a time, which
- * shows what they cost: of several tags that were recorded together, one may be to blame. */
+/* Of results that were refused, those of a tag are tried together: of another one they may not be.
+ */
+static bool goes_with(const struct settle_item *r, const struct settle_item *first)
+{
+    return r->refused ? first->refused && r->tag == first->tag : !first->refused;
+}
+
+/* The first of those whose time has come, by their place in the queue; those that were kept back
+ * apart, so that the locks of the ones are never waited for by the others, and before the others
+ * every KEPT_FIRSTth time. Results that take long to record have every other turn, of one tag at a
+ * time, which shows what they cost: of several tags that were recorded together, one may be to
+ * blame. */
 static size_t choose(struct settle_results *q, size_t at[SETTLE_MOST], bool *ret_kept)
 {
     int64_t now_us = when_steady_us();
     size_t n = 0, bytes = 0;
 
+    const bool kept_first = q->turns++ % KEPT_FIRST == 0;
+
     q->dear_first = !q->dear_first;
     for (int turn = 0; n == 0 && turn < 4; turn++) {
-        const bool kept = turn >= 2, dear = (turn % 2 == 0) == q->dear_first;
+        const bool kept = (turn >= 2) != kept_first, dear = (turn % 2 == 0) == q->dear_first;
         const struct tag_state *only = dear ? dear_tag(q, kept, now_us) : NULL;
 
         for (size_t i = 0; (only || !dear) && i < q->count && n < SETTLE_MOST; i++) {
             const struct settle_item *r = &q->items[i];
 
             if (is_turn_of(q, r, kept, dear, now_us) && (!dear || r->tag == only) &&
+                (n == 0 || goes_with(r, &q->items[at[0]])) &&
                 rows_take(&bytes, rows_weight(r->s.body_size, look_tag_row_us(&r->tag->look))))
                 at[n++] = i;
         }
@@ -367,7 +390,7 @@ int settle_flush(struct settle_results *q, bool *ret_back, struct err *err)
     for (size_t i = 0; i < n && rc < 0; i++) { /* others may need less of what the server refuses */
         stays[i] = !applied[i];
         if (stays[i])
-            put_off(ctx, &q->items[at[i]], now_us);
+            put_off_refused(ctx, &q->items[at[i]], now_us);
     }
     for (size_t i = 0; i < faults.count && rc >= 0; i++) {
         size_t k = faults.items[i].at;
@@ -413,6 +436,14 @@ void settle_overtaken(struct settle_results *q, const struct task_array *tasks)
         count(q, &q->items[i], false);
         remove_settled(q, &i, &(bool){false}, 1);
     }
+}
+
+bool settle_refused(const struct settle_results *q)
+{
+    for (size_t i = 0; i < q->count; i++)
+        if (q->items[i].refused)
+            return true;
+    return false;
 }
 
 bool settle_stuck(const struct settle_results *q, int64_t since_us)

@@ -25,6 +25,7 @@ struct settle_item {
     int64_t tried_us;  /* when a renewal was last sent, even if it failed */
     int64_t again_us;  /* it could not be recorded, and is tried again then; 0: not tried yet */
     int64_t hold_us;   /* how long it was kept back last */
+    bool refused;      /* for a reason that is not its own: others of its tag would be, too */
     bool said;         /* that was logged */
 };
 
@@ -47,6 +48,7 @@ struct settle_results {
     struct settle_output *outputs;
     size_t output_count, output_cap;
     bool dear_first; /* of what takes long to record */
+    uint32_t turns;
 };
 
 void settle_init(struct settle_results *q, const struct context *ctx, struct minute *minute,
@@ -71,6 +73,8 @@ void settle_claims(const struct settle_results *q, struct claim_ref *refs);
 /* Drops the results of earlier attempts that would count as results of these tasks, which are about
  * to be claimed (pending) or have been: their rows went back in time. */
 void settle_overtaken(struct settle_results *q, const struct task_array *tasks);
+/* Whether there are results that the server has refused, for a reason that is none of theirs. */
+bool settle_refused(const struct settle_results *q);
 /* Whether there are results, all of which failed to be recorded since then. */
 bool settle_stuck(const struct settle_results *q, int64_t since_us);
 

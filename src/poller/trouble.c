@@ -48,6 +48,11 @@ void trouble_failed(struct trouble *t, const struct context *ctx, enum trouble_u
                       : soon(ctx, &t->backoff_us, now_us);
 }
 
+void trouble_goes_on(struct trouble *t)
+{
+    t->retry_us = t->backoff_us = 0;
+}
+
 void trouble_over(struct trouble *t, const char *duty)
 {
     if (t->open)

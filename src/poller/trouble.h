@@ -44,6 +44,8 @@ struct outage {
     unsigned said;   /* a bit for each err_code that was logged of it */
     int64_t said_us; /* the first of these */
 };
+/* What failed still waits, but other statements of the duty work, and are not put off. */
+void trouble_goes_on(struct trouble *t);
 /* A connection failed or could not be made: it is closed, and all duties are put off, for longer
  * each time. what is the log's event, which appears once for each kind of failure, and every ten
  * minutes while it lasts. */

@@ -53,7 +53,7 @@ static size_t names_of(struct withdrawals *w, const char *names[2 * TAGS_MOST])
     size_t n = 0;
 
     while (n < 2 * TAGS_MOST && (j = flight_each(w->flight, &at)))
-        if (j->state != JOB_STARTED && j->leased_us <= w->asked_us - WAITS_US &&
+        if (j->state != JOB_STARTED && j->claimed_us <= w->asked_us - WAITS_US &&
             j->tag->asked_us != w->asked_us) {
             j->tag->asked_us = w->asked_us;
             names[n++] = j->tag->name;
@@ -81,11 +81,11 @@ static bool is_crowded(const struct withdrawals *w, const struct flight_job *j, 
 {
     struct tag_state *t = j->tag;
 
-    if (j->leased_us > w->asked_us - LOOK_WAIT_US)
+    if (j->claimed_us > w->asked_us - LOOK_WAIT_US)
         return false;
     if (t->crowded_us != w->asked_us)
         t->crowded = look_tag_is_crowded(&t->look, w->look->set.slots,
-                                         before_us - MAX(t->look.started_us, j->leased_us));
+                                         before_us - MAX(t->look.started_us, j->claimed_us));
     t->crowded_us = w->asked_us;
     return t->crowded;
 }

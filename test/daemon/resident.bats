@@ -238,29 +238,6 @@ END
     [ "$(sql 'SELECT GROUP_CONCAT(outcome) FROM dq_attempt')" = cancelled ]
 }
 
-@test "a task of a batch that is cancelled while it runs costs the others nothing" {
-    write_handlers <<END
-handlers:
-  t:
-    run: |
-      echo >>$BATS_TEST_TMPDIR/begun
-      until [ -e $BATS_TEST_TMPDIR/go ]; do sleep 0.1; done
-    batch: 10
-END
-    dq -q add t
-    id=$(dq add t)
-    dq -q add t
-    dqd_start --resident
-    wait_until begun 1
-    dq cancel "$id"
-    wait_until logged "task was cancelled or taken back; its batch goes on"
-    touch "$BATS_TEST_TMPDIR/go"
-    wait_until is 'status = 1 AND attempt = 1' 2
-    dqd_stop
-    begun 1
-    is "status = 4 AND id = $id" 1
-}
-
 @test "in a storm of failures the log has a line a second for each kind, and these add up" {
     write_handlers <<'END'
 handlers:

@@ -20,6 +20,12 @@ def _workers(d):
     return [pid for pid in d.handlers() if name_of(pid) == "journal"]
 
 
+def _worker(t, d):
+    found = []
+    t.wait(lambda: found.extend(_workers(d)) or found, "there is a worker")
+    return found[0]
+
+
 def _kill(t, pid):
     t.faults.add("kill-kept", pid=pid, lasting=True)
     try:
@@ -76,17 +82,16 @@ def kept_killed(t):
     _handler(t, keep=1, words="boot=300")
     d = t.dqd()
     t.add(1)
-    t.wait(lambda: _workers(d), "a worker starts")
-    _kill(t, _workers(d)[0])  # before it is ready
+    _kill(t, _worker(t, d))  # before it is ready
     t.wait_finished()
     t.expect(t.one("SELECT attempt FROM dq_task") == 1, "a worker that was never ready has cost an attempt")
-    idle = _workers(d)[0]
+    idle = _worker(t, d)
     _kill(t, idle)
     # Before that, it reads a task if there is one: the kernel looks for data before it looks for signals.
     t.wait(lambda: _state(idle) in ("", "Z"), "it has died")
     t.expect(_one(t)[:2] == (DONE, 1), "an idle worker that died has cost an attempt")
 
-    stopped = _workers(d)[0]
+    stopped = _worker(t, d)
     os.kill(stopped, signal.SIGSTOP)
     t.wait(lambda: _state(stopped) == "T", "it is stopped")
     t.add(1)
@@ -175,7 +180,7 @@ def kept_misbehaves(t):
         # one that was stopped while it was idle costs the next task the time of an attempt
         status, attempt, history = _one(t)
         t.expect(status == DONE and attempt <= (2 if sin == "after-stop" else 1), f"after {sin}: {attempt} {history}")
-    worker = _workers(d)[0]
+    worker = _worker(t, d)
     for words in ("fork=60000", "setsid=1000"):
         t.expect(_one(t, words)[:2] == (DONE, 1), words)
     t.expect(_one(t, "die=work")[1] == 2, "the worker was not killed")
