@@ -5,9 +5,12 @@ use warnings;
 use DBI;
 
 # Adds a task to the open transaction and returns its id. $key undef: without one; a live task with that key is kept.
+# $body is bytes, such as encode_json returns.
 sub dq_add {
     my ($db, $tag, $key, $body, $delay_ms) = @_;
-    $db->do('CALL dq_add(?, ?, ?, ?, @dq_id)', undef, $tag, $key, $body, $delay_ms);
+    my $call = $db->prepare('CALL dq_add(?, ?, ?, ?, @dq_id)');
+    $call->bind_param(3, $body, DBI::SQL_BLOB);    # DBD::MariaDB takes other parameters for characters
+    $call->execute($tag, $key, $body, $delay_ms);
     return $db->selectrow_array('SELECT @dq_id');
 }
 

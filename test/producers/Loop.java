@@ -12,6 +12,12 @@ public class Loop {
                 }
                 db.rollback();
             }
+            byte[] bytes = new byte[256];
+            for (int at = 0; at < bytes.length; at++) {
+                bytes[at] = (byte) at;
+            }
+            Java.dqAdd(db, "bytes", null, bytes, 0);
+            db.commit();
             for (int order = 1; order <= count; order++) {
                 Java.placeOrder(db, order);
             }

@@ -23,6 +23,15 @@ func addAndFail(tx *sql.Tx, order int64) error {
 	return undone
 }
 
+func addBytes(tx *sql.Tx, order int64) error {
+	bytes := make([]byte, 256)
+	for at := range bytes {
+		bytes[at] = byte(at)
+	}
+	_, err := dqAdd(tx, "bytes", nil, bytes, 0)
+	return err
+}
+
 func init() {
 	count, err := strconv.ParseInt(os.Getenv("LOOP"), 10, 64)
 	if err != nil {
@@ -36,6 +45,9 @@ func init() {
 		if err := transaction(db, order, addAndFail); err != undone {
 			log.Fatal(err)
 		}
+	}
+	if err := transaction(db, 0, addBytes); err != nil {
+		log.Fatal(err)
 	}
 	for order := int64(1); order <= count; order++ {
 		if err := transaction(db, order, placeOrder); err != nil {

@@ -10,6 +10,7 @@ const page = require(`${process.env.DQ_TOP}/etc/producers/node.js`);
     if (!(await page.dqAdd(db, 'order.cancel-unpaid', `order-${order}`, 'undone', 0) > 0)) process.exit(1);
     await db.rollback();
   }
+  await page.dqAdd(db, 'bytes', null, Buffer.from([...Array(256).keys()]), 0);
   for (let order = 1; order <= count; order++) await page.placeOrder(db, order);
   await db.end();
 })();

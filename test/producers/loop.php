@@ -10,6 +10,7 @@ for ($order = 1; $order <= (int) $argv[1]; $order++) {
     }
     $db->rollBack();
 }
+dq_add($db, 'bytes', null, pack('C*', ...range(0, 255)), 0);
 for ($order = 1; $order <= (int) $argv[1]; $order++) {
     place_order($db, $order);
 }

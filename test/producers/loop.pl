@@ -9,5 +9,7 @@ for my $order (1 .. $ARGV[0]) {
     dq_add($db, 'order.cancel-unpaid', "order-$order", 'undone', 0) > 0 or die 'no id';
     $db->rollback;
 }
+dq_add($db, 'bytes', undef, pack('C*', 0 .. 255), 0);
+$db->commit;
 place_order($db, $_) for 1 .. $ARGV[0];
 $db->disconnect;

@@ -14,5 +14,8 @@ for order in range(1, count + 1):
         cursor.execute("INSERT INTO shop_order (id, state) VALUES (%s, 'new')", (order,))
         assert page.dq_add(cursor, "order.cancel-unpaid", f"order-{order}", "undone", 0) > 0
     db.rollback()
+with db.cursor() as cursor:
+    page.dq_add(cursor, "bytes", None, bytes(range(256)), 0)
+db.commit()
 for order in range(1, count + 1):
     page.place_order(db, order)

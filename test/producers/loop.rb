@@ -7,4 +7,5 @@ db = connect_db
   exit 1 unless dq_add(db, 'order.cancel-unpaid', "order-#{order}", 'undone', 0) > 0
   db.query('ROLLBACK')
 end
+dq_add(db, 'bytes', nil, (0..255).to_a.pack('C*'), 0)
 1.upto(ARGV[0].to_i) { |order| place_order(db, order) }
