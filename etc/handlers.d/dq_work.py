@@ -27,6 +27,7 @@ class Command(BaseCommand):
                 # -- because a body is no option; and what is not UTF-8 is as in sys.argv
                 call_command(task["tag"].replace(".", "_"), "--", body.decode(errors="surrogateescape"))
             except (Exception, SystemExit) as e:
-                answer.update(result="retry", error=str(e).encode(errors="replace").decode())
+                if not isinstance(e, SystemExit) or e.code not in (None, 0):  # sys.exit() is no failure
+                    answer.update(result="retry", error=str(e).encode(errors="replace").decode())
             sys.stdout.flush()
             print(json.dumps(answer), file=reply, flush=True)

@@ -12,7 +12,8 @@ for line in sys.stdin.buffer:    # UTF-8, whatever the locale
     answer = {"id": task["id"], "result": "done"}
     try:
         work(task["tag"], task["body"].encode() if "body" in task else base64.b64decode(task["body_base64"]))
-    except Exception as e:
-        answer.update(result="retry", error=str(e))
+    except (Exception, SystemExit) as e:
+        if not isinstance(e, SystemExit) or e.code not in (None, 0):    # sys.exit() is no failure
+            answer.update(result="retry", error=str(e))
     sys.stdout.flush()
     print(json.dumps(answer), file=reply, flush=True)

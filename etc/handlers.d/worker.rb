@@ -16,8 +16,9 @@ $stdin.each_line do |line|
   answer = { id: task['id'], result: 'done' }
   begin
     work(task['tag'], task['body'] || Base64.decode64(task['body_base64']))
-  rescue StandardError => e
-    answer.update(result: 'retry', error: e.message.scrub)
+  rescue StandardError, SystemExit => e
+    # exit is no failure
+    answer.update(result: 'retry', error: e.message.scrub) unless e.is_a?(SystemExit) && e.success?
   end
   reply.puts JSON.generate(answer)
 end

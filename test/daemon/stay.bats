@@ -47,6 +47,18 @@ END
     diff replies <(printf '%s\n' '{"ready":true}' "$answer" "$answer" "$answer" "${answer/text/null}")
 }
 
+exits() { # PROGRAM SUFFIX CODE: the sample of a worker, whose work ends as each body says, replaced by CODE
+    command -v "$1" >/dev/null || skip "no $1 here"
+    sed "s/^\( *\)\(sys.stdout.buffer.write\|puts body\).*/\1$3/" "$DQ_TOP/etc/handlers.d/worker.$2" >"worker.$2"
+    export DQ_REPLY_FD=3
+    printf '{"id":%s,"tag":"t","body":"%s"}\n' 1 0 2 3 3 0 | timeout 60 "$1" "worker.$2" 3>replies
+    diff <(cut -d, -f1,2 replies | tr -d ' }') \
+        <(printf '%s\n' '{"ready":true' '{"id":1,"result":"done"' '{"id":2,"result":"retry"' '{"id":3,"result":"done"')
+}
+
+@test 'the worker in Python goes on after sys.exit()' { exits python3 py 'sys.exit(int(body) or None)'; }
+@test 'the worker in Ruby goes on after exit' { exits ruby rb 'exit body.to_i'; }
+
 # console PROGRAM SCRIPT BODY...: into the files noted and replies, what the stub of a framework notes and answers.
 console()
 {
@@ -67,6 +79,12 @@ console()
     diff replies <(printf '{"id": %s, "result": "done"}\n' 1 2 3 4 5 6 7 8
                    echo '{"id": 9, "result": "retry", "error": "refused?"}'
                    echo '{"id": 10, "result": "done"}')
+}
+
+@test 'a command of Django that ends with sys.exit() is done unless it says that it has failed' {
+    console python3 manage.py 'exit None' 'exit 0' 'exit False' 'exit 3' "exit 'no stock'"
+    diff replies <(printf '{"id": %s, "result": "done"}\n' 1 2 3 4 5 6
+                   printf '{"id": %s, "result": "retry", "error": "%s"}\n' 7 3 8 3 9 'no stock' 10 'no stock')
 }
 
 @test 'the command of Laravel goes on with no transaction of the task before' {

@@ -1,5 +1,5 @@
 """manage.py FILE dq_work - as much of Django as dq_work.py calls. Its command order_note appends its body to FILE.
-A body that begins with "refused" raises an exception with it."""
+A body that begins with "refused" raises an exception with it, and "exit CODE" ends with sys.exit(CODE)."""
 import argparse
 import os
 import runpy
@@ -28,6 +28,8 @@ def call_command(name, *arguments):
     with open(sys.argv[1], "ab") as f:
         f.write((b"ALL " if chosen.all else b"") + chosen.body.encode(errors="surrogateescape") + b"\n")
     time.sleep(0.005)
+    if chosen.body.startswith("exit "):
+        sys.exit(eval(chosen.body.removeprefix("exit ")))
 
 
 def module(name, **members):
