@@ -78,8 +78,7 @@ def errors_are_mapped(redis, directory):
                   b"NOREPLICAS Not enough", b"ERR max number of clients reached"):
         both(error.decode(), Refusing(error).url, RETRY)
     # Before version 7, Redis says so of an error of a command in a script.
-    for code, expected in (("READONLY", RETRY), ("OOM", RETRY), ("ERR", PERMANENT), ("WRONGTYPE", PERMANENT),
-                           ("NOPERM", NOT_SET_UP)):
+    for code, expected in (("READONLY", RETRY), ("OOM", RETRY), ("ERR", PERMANENT), ("WRONGTYPE", PERMANENT)):
         error = f"ERR Error running script (call to f_0123): @user_script:2: @user_script: 2: -{code} it is"
         both(error, Refusing(error.encode()).url, expected)
     both("nobody listens", f"redis://127.0.0.1:{free_port()}", RETRY)
@@ -105,6 +104,39 @@ def passwords_come_from_a_file(redis, directory):
         both("a wrong password", redis.url, NOT_SET_UP, REDIS_PASSWORD_FILE=name)
     finally:
         redis.cli("-a", "secret", "CONFIG", "SET", "requirepass", "")
+
+
+def account_is_that_of_the_url(redis, directory):
+    """And not the default one, which lacks a right here."""
+    name = directory + "/password"
+    with open(name, "w") as file:
+        file.write("secret\n")
+
+    def url(user):
+        return redis.url.replace("//", f"//{user}@")
+
+    redis.clear()
+    for user, *rules in (("app", ">secret", "~*", "+@all"), ("open", "nopass", "~*", "+@all"),
+                         ("no-eval", ">secret", "~*", "+@all", "-eval"),
+                         ("no-lpush", ">secret", "~*", "+@all", "-lpush"),
+                         ("no-key", ">secret", "~{tasks}*", "+@all")):
+        redis.cli("ACL", "SETUSER", user, "on", *rules)
+    redis.cli("ACL", "SETUSER", "default", "-lpush")
+    try:
+        both("the default account", redis.url, NOT_SET_UP)
+        both("an account", url("app"), DONE, REDIS_PASSWORD_FILE=name)
+        both("an account and a colon", url("app:"), DONE, REDIS_PASSWORD_FILE=name)
+        both("no account", url(""), NOT_SET_UP)
+        same("the answer to no account", "AUTH" in run_one("redis-push", ["LPUSH", "tasks"], b"x", {
+            "REDIS_URL": url("")})[1], False)
+        both("an account that needs no password", url("open"), DONE)
+        both("an account and its password", url("app:secret"), DONE)
+        for user in ("nobody", "no-eval", "no-lpush"):
+            both(user, url(user), NOT_SET_UP, REDIS_PASSWORD_FILE=name)
+        both("no-key", url("no-key"), NOT_SET_UP, REDIS_PASSWORD_FILE=name)
+        same("%", run_one("redis-push", ["LPUSH", "tasks"], b"x", {"REDIS_URL": url("a%70p")})[0], NOT_SET_UP)
+    finally:
+        redis.cli("ACL", "SETUSER", "default", "+lpush")
 
 
 def body_that_breaks_the_connection_costs_itself(redis):
@@ -163,6 +195,7 @@ def cases(directory, queue):
     try:
         yield "each error is retried, final, or returns the task", lambda: errors_are_mapped(redis, directory)
         yield "the password comes from a file", lambda: passwords_come_from_a_file(redis, directory)
+        yield "the account is that of the URL", lambda: account_is_that_of_the_url(redis, directory)
         yield "batch: a body that breaks the connection costs itself", lambda: (
             body_that_breaks_the_connection_costs_itself(redis))
         yield "a server that hangs is left in time", lambda: hanging_server_is_left_in_time(redis)
