@@ -3,7 +3,7 @@ work() { printf '%s\n' "$2"; }    # TAG BODY
 
 echo '{"ready":true}' >&3
 while IFS= read -r line; do
-    id=$(printf %s "$line" | jq -r .id)
+    id=${line#*\"id\":} id=${id%%[!0-9]*}    # jq rounds what is above 2^53
     tag=$(printf %s "$line" | jq -r .tag)
     body=$(printf %s "$line" | jq -r '.body // (.body_base64 | @base64d)')
     if work "$tag" "$body" </dev/null; then result=done; else result=retry; fi

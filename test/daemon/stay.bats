@@ -35,6 +35,16 @@ END
 @test 'the worker in Ruby does one task after another' { does_tasks ruby rb; }
 @test 'the worker in JavaScript does one task after another' { does_tasks node js; }
 
+@test 'the workers answer with an id above 2^53 as it is' {
+    export DQ_REPLY_FD=3
+    for worker in sh:sh perl:pl php:php python3:py ruby:rb node:js; do
+        command -v "${worker%:*}" >/dev/null || continue
+        printf '{"id":9007199254740993,"tag":"t","body":"\\"id\\":7"}\n' |
+            timeout 60 "${worker%:*}" "$DQ_TOP/etc/handlers.d/worker.${worker#*:}" 3>replies
+        grep -q '"id": *9007199254740993[,}]' replies || { cat replies; false; }
+    done
+}
+
 @test 'the worker in JavaScript says what was thrown, whatever it is' {
     command -v node >/dev/null || skip 'no node here'
     sed 's/^async function work.*/function work(tag, body) { throw eval(body.toString()); }/' \
