@@ -1,5 +1,6 @@
 """http-post and http-post-batch, against a server that answers whatever it is asked to."""
 import concurrent.futures
+import gzip
 import http.server
 import itertools
 import json
@@ -277,6 +278,13 @@ def answers_that_break_are_retried(service):
     nowhere = f"http://127.0.0.1:{free_port()}/"
     for what, url in (("half an answer", service.url("half")), ("nobody listens", nowhere)):
         judged(what, SCRIPTS, [url], RETRY, {})
+    text = gzip.compress(b"ok")
+    coded = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: gzip, chunked\r\n\r\n%x\r\n" % len(text) + text
+    for what, answer, expected in (
+            ("coded chunks", coded + b"\r\n0\r\n\r\n", DONE), ("no last chunk", coded + b"\r\n", RETRY),
+            ("half a chunk", coded[:-1], RETRY),
+            ("a negative length", b"HTTP/1.1 200 OK\r\nContent-Length: -5\r\n\r\n", RETRY)):
+        judged(what, SCRIPTS, [Wild({b"x": last(answer)}).url], expected, {})
 
 
 def unknown_hosts_are_retried(directory):
