@@ -5,6 +5,9 @@ import hashlib
 import json
 import os
 import signal
+import socket
+import struct
+import threading
 
 import pika
 
@@ -135,6 +138,40 @@ def answers_are_mapped(broker):
     both("no routing key", broker, NOT_SET_UP, ("tasks",))
 
 
+class Ending:
+    """A broker whose login ends behind START, or behind TUNE: with a Close that has this code and text, or, if the code
+    is 0, without a word."""
+
+    START = bytes.fromhex("000a000a00090000000000000005504c41494e00000005656e5f5553")
+    TUNE = bytes.fromhex("000a001e000a000200000000")
+
+    def __init__(self, tuned, code, text=b""):
+        self.methods = [self.START, self.TUNE] if tuned else [self.START]
+        self.close = struct.pack(">HHHB", 10, 50, code, len(text)) + text + bytes(4) if code else b""
+        self.listener = socket.create_server(("127.0.0.1", 0))
+        self.url = f"amqp://127.0.0.1:{self.listener.getsockname()[1]}"
+        threading.Thread(target=self._serve, daemon=True).start()
+
+    def _serve(self):
+        while True:
+            client, _ = self.listener.accept()
+            with client:
+                client.recv(8)
+                for method in [*self.methods, self.close]:
+                    if method:
+                        client.sendall(struct.pack(">BHI", 1, 0, len(method)) + method + b"\xce")
+                        client.recv(65536)
+
+
+def ends_of_a_login_are_told_apart():
+    for tuned in (False, True):
+        for code, text, expected in ((0, b"", RETRY), (320, b"CONNECTION_FORCED - shutdown", RETRY),
+                                     (403, b"ACCESS_REFUSED - login", NOT_SET_UP),
+                                     (530, b"NOT_ALLOWED - vhost", NOT_SET_UP)):
+            judged(f"{code} {text}, tuned: {tuned}", ["amqp-publish"], ("tasks", "orders"), expected,
+                   {"AMQP_URL": Ending(tuned, code, text).url})
+
+
 def refusal_costs_its_task_only(broker):
     """A message that is too long closes the channel."""
     broker.clear()
@@ -175,6 +212,7 @@ def cases(directory, tasks):
     broker = Broker(directory + "/amqp")
     try:
         yield "each answer is retried, final, or returns the task", lambda: answers_are_mapped(broker)
+        yield "a connection that ends during the login is retried", ends_of_a_login_are_told_apart
         yield "a refusal costs its task only", lambda: refusal_costs_its_task_only(broker)
         yield "batch: nobody listens", broker_that_is_down_leaves_the_batch_together
         yield "a message has its key, is persistent", lambda: messages_say_what_they_should(broker)
