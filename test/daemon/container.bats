@@ -1,21 +1,23 @@
-# dqd as process 1 of a container: a process namespace of its own, without systemd.
+# dqd in a container: as process 1 of a process namespace of its own, without systemd, and the health check.
 
 load ../lib/sandbox
 
 # Becomes process 1 of a process namespace. In a chroot, / is no mount point, and has no propagation to be changed.
 contain() { exec unshare --pid --fork --kill-child --mount-proc --propagation unchanged "$@"; }
 
+setup() { sandbox_clear; }
+
 # Only a refusal is a reason to skip.
-setup()
+needs_namespaces()
 {
     refused=$( (contain true) 2>&1) || [[ $refused != *': Operation not permitted' ]] ||
         skip "namespaces are refused here: $refused"
-    sandbox_clear
 }
 teardown()
 {
     [ -z "${SHELL_PID:-}" ] || kill -KILL "$SHELL_PID" 2>/dev/null || true
-    [ -n "${BATS_TEST_COMPLETED:-}" ] || cat "$BATS_TEST_TMPDIR/log"
+    [ -n "${BATS_TEST_COMPLETED:-}" ] || [ ! -e "$BATS_TEST_TMPDIR/log" ] || cat "$BATS_TEST_TMPDIR/log"
+    dqd_reap
 }
 
 inside() { nsenter --target "$INIT" --pid --mount --root --wd=/ "$@"; }
@@ -26,6 +28,7 @@ only_dqd() { [ "$(inside ps -eo args= | grep -cv -e '/dqd --resident$' -e '^ps -
 
 # bats test_tags=bare
 @test 'as process 1, dqd reaps orphans, of handlers and of others, and TERM drains' {
+    needs_namespaces
     write_handlers <<YAML
 handlers:
   orphan: {run: "(setsid sleep 0.3 &) ; true"}
@@ -54,6 +57,7 @@ has_ended() { ! kill -0 "$SHELL_PID" 2>/dev/null; }
 
 # bats test_tags=bare
 @test 'as process 1, dqd kills handlers that ignore TERM at the second TERM, long before drain_timeout' {
+    needs_namespaces
     write_handlers <<YAML
 handlers:
   deaf: {run: "trap '' TERM; touch $BATS_TEST_TMPDIR/deaf; while :; do sleep 0.1; done", timeout: 1h, kill_grace: 100ms}
@@ -73,4 +77,45 @@ YAML
     [ "$rc" = 0 ]
     grep -q 'asked to stop again; killing handlers' "$BATS_TEST_TMPDIR/log"
     counts 0 1
+}
+
+# The command of the image's HEALTHCHECK, in the shell form: continued lines are one.
+health_command()
+{
+    awk '/^HEALTHCHECK / { on = 1 }
+         on { more = sub(/\\$/, ""); printf "%s", $0; if (!more) exit }' "$DQ_TOP/etc/container/Containerfile" |
+        sed 's/.* CMD //'
+}
+healthy() { PATH=$DQ_BIN:$PATH sh -c "$(health_command)"; }
+unhealthy()
+{
+    local rc=0
+    healthy || rc=$?
+    [ "$rc" = 1 ]
+}
+
+@test 'the health check of the image follows the heartbeat of a dqd, which need not be process 1' {
+    [[ $(health_command) == *'dq pollers '* ]]
+    unhealthy
+    fake_dqd hello
+    sql "UPDATE dq_poller SET host = 'another'"
+    unhealthy
+    dqd_start --resident
+    wait_until healthy
+    kill -STOP "$DQD_PID"
+    sql 'UPDATE dq_poller SET last_seen = UTC_TIMESTAMP(3) - INTERVAL 1 HOUR'
+    unhealthy
+    kill -CONT "$DQD_PID"
+    wait_until healthy
+    dqd_stop
+    unhealthy
+}
+
+@test 'the health check of the image does not fail without a database, but with wrong settings' {
+    export DQ_MYSQL_SOCKET=$BATS_TEST_TMPDIR/none.sock
+    try dq pollers
+    [ "$rc" = 69 ]
+    healthy
+    unset DQ_MYSQL_SOCKET
+    DQ_MYSQL_PORT=none unhealthy
 }
