@@ -315,6 +315,17 @@ refused()
     acted delete a
 }
 
+@test 'a name in a command that is shown is one word of the shell' {
+    name='s;touch${IFS}pwned;'
+    set_ "$name" t --every 1h
+    remedies() { dq why "$name" | sed '1,/^what helps$/d'; }
+    [ "$(remedies)" = "  dq schedule run-now '$name'" ]
+    fake_dqd other
+    remedies | grep -Fx "  dq schedule show '$name'"
+    dq schedule pause "$name" 2>&1 | grep -F "To resume: dq schedule resume '$name'"
+    [ "$(remedies)" = "  dq schedule resume '$name'" ]
+}
+
 @test 'why explains a schedule' {
     set_ a t --every 1h
     dq why a | sed -n 's/ at .*//; s/ slot is .*/ slot is/; p' >out

@@ -199,6 +199,16 @@ YAML
     lock_release
 }
 
+@test 'the host of a quiet dqd in a command that is shown is one word of the shell' {
+    fake_dqd t
+    sql "UPDATE dq_poller SET host = 'v m;x', last_seen = '2020-01-01'" # not alive, so it is not waited for
+    id=$(dq -q add t)
+    dq quiet 'v m;x' 2>&1 | grep -F "To end it: dq unquiet 'v m;x'"
+    sql 'UPDATE dq_poller SET last_seen = UTC_TIMESTAMP(3)'
+    why "$id"
+    says "^  dq unquiet 'v m;x'\$"
+}
+
 @test 'why: a row that claims lock for a moment, now and then, is not locked by another session' {
     fake_dqd t
     id=$(dq -q add t --at 2020-01-01T00:00:00Z)

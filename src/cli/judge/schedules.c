@@ -4,6 +4,7 @@
 #include "cli/judge/schedules.h"
 
 #include "base/mem.h"
+#include "base/text.h"
 #include "base/when.h"
 
 #include <inttypes.h>
@@ -79,6 +80,15 @@ bool schedules_put_alarm(struct buf *b, const struct schedule *s, const struct f
     return b->len > 0;
 }
 
+/* The verb of dq schedule, for this one. */
+static void help(struct why *w, const char *verb, const struct schedule *s)
+{
+    BUF_LOCAL struct buf word = BUF_INIT;
+
+    text_shell_word(&word, s->name);
+    why_lines_help(w, mem_printf("dq schedule %s %s", verb, word.data));
+}
+
 void schedules_why(const struct schedule *s, const struct fleet *fleet, int64_t now_at,
                    struct why *ret)
 {
@@ -93,13 +103,13 @@ void schedules_why(const struct schedule *s, const struct fleet *fleet, int64_t 
                                  s->paused_by ? s->paused_by : "somebody",
                                  when_format_local(at, s->paused_at), s->pause_reason ? ": " : "",
                                  s->pause_reason ? s->pause_reason : ""));
-        why_lines_add(&ret->remedies, NULL, mem_printf("dq schedule resume %s", s->name));
+        help(ret, "resume", s);
     }
     if (!fleet->alive)
         why_lines_add(&ret->causes, "no_dqd", mem_strdup("no dqd is alive"));
     if (schedules_put_alarm(&alarm, s, fleet, now_at)) {
         why_lines_add(&ret->causes, "alarm", buf_take(&alarm));
-        why_lines_add(&ret->remedies, NULL, mem_printf("dq schedule show %s", s->name));
+        help(ret, "show", s);
     }
     if (live) {
         why_lines_add(&ret->causes, "overlap",
@@ -115,5 +125,5 @@ void schedules_why(const struct schedule *s, const struct fleet *fleet, int64_t 
                                  s->next_at > now_at ? "in " : "due for ",
                                  when_format_rough(in, llabs(s->next_at - now_at))));
     if (s->next_at != TASK_TIME_NONE && s->paused_at == TASK_TIME_NONE && !live)
-        why_lines_add(&ret->remedies, NULL, mem_printf("dq schedule run-now %s", s->name));
+        help(ret, "run-now", s);
 }

@@ -269,10 +269,12 @@ static const char *base_name(const char *path)
 static void say_blocked(const struct why_dqd *d, struct why *w)
 {
     char text[WHEN_TEXT_SIZE], soon[WHEN_TEXT_SIZE];
+    BUF_LOCAL struct buf word = BUF_INIT;
     if (d->quiet) {
+        text_shell_word(&word, d->host);
         why_lines_cause(w, WHY_QUIET, mem_printf("dqd %s/%" PRIu32 " is quiet", d->host, d->pid),
                         mem_printf("%s is quiet", d->host));
-        why_lines_help(w, mem_printf("dq unquiet %s", d->host));
+        why_lines_help(w, mem_printf("dq unquiet %s", word.data));
     } else if (d->rest_error) {
         why_lines_cause(
             w, WHY_RESTS,

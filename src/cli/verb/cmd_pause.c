@@ -327,6 +327,7 @@ static int run_quiet(struct cmd_context *c, struct err *err)
     const struct pause_values *v = c->values;
     struct quieted q = {.name = c->operands[0]};
     MEM_LOCAL char *row = mem_printf(LIMIT_STORE_DQD "%s", q.name);
+    BUF_LOCAL struct buf word = BUF_INIT;
     if (v->for_ms == 0)
         return err_set(err, ERR_USAGE, "--for must be longer than 0; dq unquiet ends it");
     int rc = look_at_dqds(c, &q, err);
@@ -341,8 +342,9 @@ static int run_quiet(struct cmd_context *c, struct err *err)
         rc = wait_for_dqds(c, &q, err);
     if (rc < 0)
         return rc;
+    text_shell_word(&word, q.name);
     cmd_note(c, "%s is quiet; %" PRIu64 " handler%s continue%s. To end it: dq unquiet %s", q.name,
-             q.running, q.running == 1 ? "" : "s", q.running == 1 ? "s" : "", q.name);
+             q.running, q.running == 1 ? "" : "s", q.running == 1 ? "s" : "", word.data);
     return 0;
 }
 

@@ -7,6 +7,7 @@
 #include "cli/many/act.h"
 #include "cli/many/schedule_words.h"
 #include "store/ask/schedule_run.h"
+#include "base/text.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
@@ -146,6 +147,7 @@ static int run_change(struct cmd_context *c, struct err *err)
     for (int i = 0; i < c->operand_count; i++) {
         const char *name = c->operands[i];
         LOCAL_BY(act_done) struct act act = act_of(c, name, NULL);
+        BUF_LOCAL struct buf word = BUF_INIT;
         int tries = 0, rc;
         do
             rc = r->change == DELETE ? delete_one(c->db, name, &act.event, err)
@@ -156,9 +158,11 @@ static int run_change(struct cmd_context *c, struct err *err)
             cmd_complain(c, "%s", err->text);
         else if (rc < 0)
             return rc;
-        else
-            cmd_note(c, "%s %s%s", name, rc ? r->done : r->before,
-                     rc && r->change == PAUSE ? name : "");
+        else if (rc && r->change == PAUSE) {
+            text_shell_word(&word, name);
+            cmd_note(c, "%s %s%s", name, r->done, word.data);
+        } else
+            cmd_note(c, "%s %s", name, rc ? r->done : r->before);
     }
     if (r->change == RESUME)
         cmd_wake_rules(c);

@@ -146,6 +146,8 @@ static bool is_text(const struct crontab_entry *e)
 static bool check(const struct import *im, const struct crontab_entry *e, const struct schedule *s,
                   const struct passwd *pw, const char *user, struct err *why)
 {
+    BUF_LOCAL struct buf word = BUF_INIT;
+
     if (!pw)
         return err_set(why, ERR_DATA,
                        "there is no account %s on this host, so its home is not known", user);
@@ -153,11 +155,12 @@ static bool check(const struct import *im, const struct crontab_entry *e, const 
         return err_set(why, ERR_DATA, "it is not UTF-8, as a handlers file has to be");
     if (!s->zone)
         return err_set(why, ERR_DATA, "the time zone of this host has no name; set CRON_TZ");
+    text_shell_word(&word, s->name);
     for (size_t i = 0; i < im->stored_count; i++)
         if (strcmp(im->stored[i].name, s->name) == 0 && schedule_row_differs(&im->stored[i], s))
             return err_set(why, ERR_DATA,
                            "there is a schedule %s that differs; dq schedule show %s", s->name,
-                           s->name);
+                           word.data);
     struct timetable *t = schedule_row_timetable(s, why);
     timetable_free(t);
     return !t;
