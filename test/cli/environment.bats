@@ -87,3 +87,17 @@ YAML
     [ -z "${DQ_MYSQL_HOST+set}${DQ_DQ_NAME+set}" ]
     "$DQ_BIN/dq" list >/dev/null
 }
+
+@test 'localhost is the local socket, and with a port it is reached over TCP' {
+    export DQ_MYSQL_HOST=localhost DQ_MYSQL_PORT=1
+    dq doctor | grep -F " at $DQ_SANDBOX/server/mysql.sock"
+    for tls in preferred required; do
+        export DQ_MYSQL_TLS=$tls
+        DQ_MYSQL_HOST=localhost:1
+        try dq list
+        [ "$rc" = 69 ]
+        [[ $err == 'dq: list: localhost:1: '* ]]
+        DQ_MYSQL_HOST=localhost:1,localhost
+        dq list
+    done
+}

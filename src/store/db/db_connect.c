@@ -49,7 +49,8 @@ static unsigned seconds(int64_t ms)
     return (unsigned)((ms + 999) / 1000);
 }
 
-static int set_options(const struct conf_mysql *c, const char *host, MYSQL *my, struct err *err)
+static int set_options(const struct conf_mysql *c, const char *host, unsigned port, MYSQL *my,
+                       struct err *err)
 {
     const unsigned off = 0, connect = seconds(c->connect_timeout_ms),
                    rd = seconds(c->read_timeout_ms), wr = seconds(c->write_timeout_ms);
@@ -69,7 +70,7 @@ static int set_options(const struct conf_mysql *c, const char *host, MYSQL *my, 
         mysql_options(my, MYSQL_READ_DEFAULT_FILE, c->defaults_file);
         mysql_options(my, MYSQL_READ_DEFAULT_GROUP, "dq");
     }
-    return db_tls_options(c, host, my, err);
+    return db_tls_options(c, host, port, my, err);
 }
 
 static int no_tls(const struct db *db, struct err *err)
@@ -165,7 +166,7 @@ static int connect_once(struct db *db, const char *host, unsigned port, const ch
     bool stripped;
     int rc;
 
-    if (!host)
+    if (db_tls_local(host, port))
         snprintf(db->at, sizeof db->at, "%s", conf_or_null(c->socket) ? c->socket : "localhost");
     else
         snprintf(db->at, sizeof db->at, "%s:%u", host, port);
@@ -173,7 +174,7 @@ static int connect_once(struct db *db, const char *host, unsigned port, const ch
     db->my = mysql_init(NULL);
     if (!db->my)
         return err_set(err, ERR_SYSTEM, "out of memory");
-    rc = set_options(c, host, db->my, err);
+    rc = set_options(c, host, port, db->my, err);
     if (rc < 0)
         goto out;
     if (!db_tls_connect(db->my, c, host, port, db->password, database, &stripped)) {
@@ -232,7 +233,7 @@ static int connect_host(struct db *db, const char *host, unsigned port, const ch
 }
 
 /* Takes the next host of "db1, db2:3307, [::1]:3306"; false at the end. An IPv6 address without
- * brackets has no port. */
+ * brackets has no port, nor has "localhost", the local socket: 0. */
 static bool next_host(const char **list, int default_port, char *host, size_t size,
                       unsigned *ret_port)
 {
@@ -254,6 +255,8 @@ static bool next_host(const char **list, int default_port, char *host, size_t si
     if (colon)
         *ret_port = (unsigned)strtoul(colon + 1, NULL, 10);
     snprintf(host, size, "%.*s", (int)name, p);
+    if (!colon && db_tls_local(host, 0))
+        *ret_port = 0;
     return len > 0;
 }
 

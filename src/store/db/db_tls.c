@@ -64,25 +64,30 @@ static void refuse_clear_passwords(MYSQL *my)
 #endif
 }
 
-/* Whether the client library uses the local socket. */
-static bool is_local(const char *host)
+bool db_tls_local(const char *host, unsigned port)
 {
-    return !host || !strcmp(host, "localhost");
+    return !host || (!port && !strcmp(host, "localhost"));
 }
 
-static bool wants_tls(const struct conf_mysql *c, const char *host)
+static bool wants_tls(const struct conf_mysql *c, const char *host, unsigned port)
 {
-    return c->tls != CONF_TLS_DISABLED && !(is_local(host) && c->tls == CONF_TLS_PREFERRED);
+    return c->tls != CONF_TLS_DISABLED &&
+           !(db_tls_local(host, port) && c->tls == CONF_TLS_PREFERRED);
 }
 
-int db_tls_options(const struct conf_mysql *c, const char *host, MYSQL *my, struct err *err)
+int db_tls_options(const struct conf_mysql *c, const char *host, unsigned port, MYSQL *my,
+                   struct err *err)
 {
+    const unsigned tcp = MYSQL_PROTOCOL_TCP;
+
     if (c->tls >= CONF_TLS_VERIFY_CA && !conf_or_null(c->tls_ca))
         return err_set(
             err, ERR_CONFIG,
             "tls = verify-ca and verify-identity need tls_ca, the file with the CA's certificate");
-    set_tls(c, wants_tls(c, host) ? c->tls : CONF_TLS_DISABLED, my);
-    if (c->tls == CONF_TLS_DISABLED && !is_local(host))
+    if (!db_tls_local(host, port)) /* not for "localhost" by itself */
+        mysql_options(my, MYSQL_OPT_PROTOCOL, &tcp);
+    set_tls(c, wants_tls(c, host, port) ? c->tls : CONF_TLS_DISABLED, my);
+    if (c->tls == CONF_TLS_DISABLED && !db_tls_local(host, port))
         refuse_clear_passwords(my);
     return 0;
 }
@@ -115,7 +120,7 @@ static bool connect_guarded(MYSQL *my, const struct conf_mysql *c, const char *h
     struct guard g = {my, 2 * c->connect_timeout_ms + c->read_timeout_ms, {-1, -1}};
     sigset_t all, before;
     pthread_t thread;
-    bool guarded = wants_tls(c, host) && pipe2(g.made, O_CLOEXEC) == 0;
+    bool guarded = wants_tls(c, host, port) && pipe2(g.made, O_CLOEXEC) == 0;
 
     sigfillset(&all);
     pthread_sigmask(SIG_SETMASK, &all, &before);
@@ -141,7 +146,7 @@ bool db_tls_connect(MYSQL *my, const struct conf_mysql *c, const char *host, uns
         return true;
     *ret_stripped =
         mysql_errno(my) == CR_SSL_CONNECTION_ERROR && strstr(mysql_error(my), "support it");
-    if (!*ret_stripped || !is_local(host))
+    if (!*ret_stripped || !db_tls_local(host, port))
         return false;
     *ret_stripped = false;
     set_tls(c, CONF_TLS_DISABLED, my);
@@ -212,17 +217,19 @@ static void set_strict(MYSQL *my)
 
 /* Chooses the settings by the greeting, overriding those of an option file. False: TLS is required,
  * and the server does not offer it. */
-static bool choose(MYSQL *my, const struct conf_mysql *c, const char *host, enum greeting greeting)
+static bool choose(MYSQL *my, const struct conf_mysql *c, const char *host, unsigned port,
+                   enum greeting greeting)
 {
     if (greeting == GREETING_TLS && c->tls != CONF_TLS_DISABLED) {
         set_tls(c,
-                is_local(host) && c->tls == CONF_TLS_VERIFY_IDENTITY ? CONF_TLS_VERIFY_CA : c->tls,
+                db_tls_local(host, port) && c->tls == CONF_TLS_VERIFY_IDENTITY ? CONF_TLS_VERIFY_CA
+                                                                               : c->tls,
                 my);
     } else if (greeting != GREETING_REFUSAL) {
-        if (!is_local(host) && c->tls >= CONF_TLS_REQUIRED)
+        if (!db_tls_local(host, port) && c->tls >= CONF_TLS_REQUIRED)
             return false;
         set_tls(c, CONF_TLS_DISABLED, my);
-        if (!is_local(host))
+        if (!db_tls_local(host, port))
             refuse_clear_passwords(my);
     }
     return true;
@@ -250,7 +257,7 @@ static bool connect_held(MYSQL *my, const struct conf_mysql *c, const char *host
             getpeername(fd, (struct sockaddr *)&peer, &(socklen_t){sizeof peer}) == 0) {
             const enum greeting greeting = peek_greeting(fd, when_steady() + c->connect_timeout_ms);
             *ret_looked = true;
-            *ret_stripped = greeting != GREETING_LATE && !choose(my, c, host, greeting);
+            *ret_stripped = greeting != GREETING_LATE && !choose(my, c, host, port, greeting);
             if (*ret_stripped || greeting == GREETING_LATE)
                 shutdown(fd, SHUT_RDWR);
         }
@@ -271,15 +278,16 @@ bool db_tls_connect(MYSQL *my, const struct conf_mysql *c, const char *host, uns
     bool looked = true;
 
     *ret_stripped = false;
-    if (conf_or_null(c->defaults_file) || wants_tls(c, host)) {
+    if (conf_or_null(c->defaults_file) || wants_tls(c, host, port)) {
         mysql_options(my, MYSQL_OPT_NONBLOCK, 0);
         set_strict(my);
         if (connect_held(my, c, host, port, password, database, &looked, ret_stripped))
             return true;
         if (looked || mysql_errno(my) != CR_SSL_CONNECTION_ERROR)
             return false;
-        *ret_stripped = !choose(
-            my, c, host, strstr(mysql_error(my), "support it") ? GREETING_CLEAR : GREETING_TLS);
+        *ret_stripped =
+            !choose(my, c, host, port,
+                    strstr(mysql_error(my), "support it") ? GREETING_CLEAR : GREETING_TLS);
         if (*ret_stripped)
             return false;
     }

@@ -10,10 +10,12 @@
 #include <mysql.h>
 #include <stdbool.h>
 
-/* Sets on `my` the options that follow from [mysql] and the host (NULL: the local socket, which
- * needs no TLS). ERR_CONFIG: tls_ca is missing. */
-int db_tls_options(const struct conf_mysql *c, const char *host, MYSQL *my, struct err *err)
-    __attribute__((warn_unused_result));
+/* Whether this is the local socket, which needs no TLS: no host, or "localhost" with the port 0. */
+bool db_tls_local(const char *host, unsigned port);
+
+/* Sets on `my` the options that follow from [mysql] and the host. ERR_CONFIG: tls_ca is missing. */
+int db_tls_options(const struct conf_mysql *c, const char *host, unsigned port, MYSQL *my,
+                   struct err *err) __attribute__((warn_unused_result));
 
 /* mysql_real_connect, after db_tls_options. Sends nothing if TLS is required and the server does
  * not offer it (*ret_stripped), and never a password in the clear over a network. Blocks as
