@@ -383,3 +383,24 @@ as_reader() # as_reader ARG...: dqd of an account that may only read, and say th
     dqd_stop
     sql 'DROP USER worker@localhost'
 }
+
+# systemctl show quotes a value with blanks, and escapes within the quotes, as the shell does.
+@test 'the Debian package checks the settings with the environment of the service, blanks and all' {
+    mkdir "$BATS_TEST_TMPDIR/bin"
+    cat >"$BATS_TEST_TMPDIR/bin/systemctl" <<'SH'
+#!/bin/sh
+case $* in
+*=User*) echo dq ;;
+*=Environment*) echo '"DQ_MYSQL_HOST=db1, db2" DQ_DQD_SLOTS=3 "DQ_DQ_NAME=a\"\$HOME\\ *"' ;;
+esac
+SH
+    printf '#!/bin/sh\n[ "$*" = "${*#-u dq -- }" ] || shift 3\nexec "$@"\n' >"$BATS_TEST_TMPDIR/bin/runuser"
+    chmod +x "$BATS_TEST_TMPDIR/bin/"*
+    sed -n '/^property()/,/^}/p' "$DQ_TOP/etc/debian/dqd.postinst" >"$BATS_TEST_TMPDIR/functions"
+    echo 'as_service sh -c "env >$1; echo \"\$1\" >>$1" - "x  y"' >>"$BATS_TEST_TMPDIR/functions"
+    PATH=$BATS_TEST_TMPDIR/bin:$PATH sh -e "$BATS_TEST_TMPDIR/functions" "$BATS_TEST_TMPDIR/env"
+    grep -Fx 'DQ_MYSQL_HOST=db1, db2' "$BATS_TEST_TMPDIR/env"
+    grep -Fx 'DQ_DQD_SLOTS=3' "$BATS_TEST_TMPDIR/env"
+    grep -Fx 'DQ_DQ_NAME=a"$HOME\ *' "$BATS_TEST_TMPDIR/env"
+    grep -Fx 'x  y' "$BATS_TEST_TMPDIR/env"
+}
