@@ -325,7 +325,7 @@ static int run_one(struct duties *d, enum duty which, struct err *err)
         return rc;
     if (rows[which].run(d, err) < 0)
         return statement_failed(d, which, err);
-    if (which == DUTY_SETTLE && settle_refused(&d->results))
+    if (which == DUTY_SETTLE && d->troubles[which].since_us && settle_refused(&d->results))
         trouble_goes_on(&d->troubles[which]);
     else
         trouble_over(&d->troubles[which], rows[which].name);
