@@ -382,8 +382,8 @@ static bool is_refusal(const struct claims *claims, int rc)
     return rc < 0 && rc != ERR_TRANSIENT && rc != ERR_LOCKED && db_connected(claims->ctx->db);
 }
 
-/* What is not found is not claimed: that the server refuses a look is told of all tags, as it is
- * told of one whose claim it refuses. */
+/* If the server refuses a look, no task of any tag can be claimed: others are told so of all tags,
+ * as they are of one tag whose claim is refused. */
 static void looked(struct claims *claims, int rc, const struct err *err)
 {
     if (rc < 0)

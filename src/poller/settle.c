@@ -222,7 +222,8 @@ static void put_off(const struct context *ctx, struct settle_item *r, int64_t no
     keep_until(r, now_us + r->hold_us);
 }
 
-/* What its tag does in vain is bounded (look_tag_want): more of it would be refused. */
+/* Unlike a locked one, it counts for the bound of look_tag_want: more results of its tag would be
+ * refused, too. */
 static void put_off_refused(const struct context *ctx, struct settle_item *r, int64_t now_us)
 {
     r->tag->look.kept_back -= r->again_us > 0 && !r->refused;
@@ -278,8 +279,8 @@ static const struct tag_state *dear_tag(const struct settle_results *q, bool kep
     return best;
 }
 
-/* Of results that were refused, those of a tag are tried together: of another one they may not be.
- */
+/* Refused results are tried together with those of their own tag only: the server may not refuse
+ * others. */
 static bool goes_with(const struct settle_item *r, const struct settle_item *first)
 {
     return r->refused ? first->refused && r->tag == first->tag : !first->refused;

@@ -58,7 +58,7 @@ static void take_output(uint64_t id, const void *output, size_t size, void *arg)
         transfer_put_output(&line->text, output, size);
 }
 
-/* Nothing of an export that the server refuses at once. */
+/* With the first task, or with the end: an export that the server refuses writes nothing. */
 static void write_begin(struct export *x)
 {
     struct buf b = BUF_INIT;

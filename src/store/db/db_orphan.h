@@ -8,11 +8,13 @@
 
 struct db;
 
-/* Of a new connection that lasts: asks what db_orphan_kill will need if it breaks. */
+/* Of a new connection that lasts (struct db_session): asks when its server was started, which
+ * db_orphan_kill needs if the connection breaks. Blocks. 0 or a negative code with err. */
 int db_orphan_prepare(struct db *db, struct err *err);
 
 /* On a new connection: kills the one that broke, if there is one, and waits for up to three seconds
- * until it is gone. ERR_UNAVAILABLE: it is not. */
+ * until it is gone. 0; ERR_UNAVAILABLE if it is not, and the new connection is closed; or another
+ * code. */
 int db_orphan_kill(struct db *db, struct err *err);
 
 #endif

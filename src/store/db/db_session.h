@@ -23,8 +23,9 @@ struct db_session {
      * frees the locks of a host that has disappeared. Within a transaction, or a half-sent
      * statement, at most 30 s on MariaDB. */
     unsigned idle_s;
-    bool
-        lasts; /* it is of a dqd: three questions more tell a restart of its server (db_orphan.h) */
+    /* It is that of a dqd: each connection asks when its server was started, three statements more,
+     * so that a restart is noticed when it breaks. */
+    bool lasts;
 };
 /* clang-format off */
 #define DB_SESSION_DEFAULT {2, 20, 3600, false}
