@@ -97,8 +97,9 @@ sandbox_clear()
 {
     local tables=(task attempt limit poller minute handler rest event output schedule slot)
     # many rows are deleted one by one
-    sql "SET @clear = IF((SELECT COUNT(*) FROM (SELECT 1 FROM dq_task LIMIT 5001) some) > 5000,
-             'TRUNCATE TABLE dq_task', 'DO 0'); PREPARE clear FROM @clear; EXECUTE clear;
+    sql "$(printf "SET @clear = IF((SELECT COUNT(*) FROM (SELECT 1 FROM %s LIMIT 2001) some) > 2000,
+                   'TRUNCATE TABLE %s', 'DO 0'); PREPARE clear FROM @clear; EXECUTE clear;\n" \
+             dq_task dq_task dq_attempt dq_attempt)
          $(printf 'DELETE FROM dq_%s;\n' "${tables[@]}")"
 }
 
