@@ -232,7 +232,9 @@ END
         case $(head -n 1 "$file") in
         '#!/bin/sh') sh -n "$file" 2>&1 ;;
         '#!/bin/bash') bash -n "$file" 2>&1 ;;
-        '#!/usr/bin/make -f') make -f "$file" -n --no-print-directory clean 2>&1 >/dev/null ;;
+        '#!/usr/bin/make -f')
+            env -u MAKEFLAGS -u MFLAGS -u MAKELEVEL make -f "$file" -n clean 2>&1 >/dev/null
+            ;;
         '#!/usr/bin/env python3' | '#!/usr/bin/python3')
             python3 -c 'import ast, sys; ast.parse(open(sys.argv[1]).read())' "$file" 2>&1 | tail -n 1
             ;;
