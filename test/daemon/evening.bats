@@ -52,9 +52,9 @@ END
     for tag in pay refund ship; do add 120 $tag normal; done
     last=$(sql "SELECT MAX(id) FROM dq_task WHERE tag = 'pay'")
 
-    # the printer's hours end with a minute, in 60 to 120 s: on a slow machine, the first half needs 60
-    close=$((($(date +%s) + 60) / 60 * 60 + 60))
-    dq -q limit print --rate 5/s --hours "$(date -u -d "@$((close - 3600))" +%H:%M)-$(date -u -d "@$close" +%H:%M) UTC"
+    hours() { dq -q limit print --hours "$(date -u -d "@$(($1 - 7200))" +%H:%M)-$(date -u -d "@$1" +%H:%M) UTC"; }
+    dq -q limit print --rate 5/s
+    hours $(($(date +%s) + 7200))
     add 5000 print normal
     sql 'UPDATE dq_task SET expected_time = expected_time - INTERVAL 1 HOUR, create_time = expected_time;
          UPDATE dq_limit SET update_time = update_time - INTERVAL 1 HOUR'
@@ -107,6 +107,8 @@ END
         for (i = 1; i <= NR; i++) for (j = i + 4; j <= NR; j++)
             if (j - i + 1 > 3 + 1 + (at[j] - at[i] + 400) / 50) { print i, j, at[j] - at[i]; exit 1 } }'
 
+    close=$((($(date +%s) + 5) / 60 * 60 + 60)) # hours end with a minute
+    hours $close
     wait_until after_hours
     print=$(dq -q add print)
     wait_until why "$print" 'closed until '
