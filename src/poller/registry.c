@@ -176,23 +176,32 @@ static int count_ending(struct registry *r, int rc, uint64_t processes, struct e
 
 /* ---- the heartbeat ---- */
 
+/* What it is, without what it does at the moment. */
+static struct poller_say own(const struct registry *r, struct buf *globs)
+{
+    const struct handlers_table *table = tags_table(r->tags);
+
+    return (struct poller_say){.mode = r->mode,
+                               .slots = (int)r->ctx->slots,
+                               .lease_ms = r->ctx->conf->dqd.lease_ms,
+                               .serves = table->number,
+                               .handlers_file = table->handlers->path,
+                               .tags = globs_of(r->tags, globs),
+                               .clock_ahead_ms = clock_ahead_ms(r->ctx),
+                               .passes = r->passes};
+}
+
 static int say(struct registry *r, struct poller_share *ret, struct err *err)
 {
     const struct context *ctx = r->ctx;
-    const struct handlers_table *table = tags_table(r->tags);
     BUF_LOCAL struct buf globs = BUF_INIT;
-    struct poller_say say = {.mode = r->mode,
-                             .slots = ctx->ending || !table->number ? 0 : (int)ctx->slots,
-                             .running = (int)(look_running(r->look) + (ctx->quiet ? queued(r) : 0)),
-                             .stale_after_ms = stale_us(r) / 1000,
-                             .lease_ms = ctx->conf->dqd.lease_ms,
-                             .handlers = r->tags->recorded,
-                             .serves = table->number,
-                             .handlers_file = table->handlers->path,
-                             .tags = globs_of(r->tags, &globs),
-                             .clock_ahead_ms = clock_ahead_ms(ctx),
-                             .passes = r->passes,
-                             .careful = r->unheard};
+    struct poller_say say = own(r, &globs);
+
+    say.slots = ctx->ending || !say.serves ? 0 : say.slots;
+    say.running = (int)(look_running(r->look) + (ctx->quiet ? queued(r) : 0));
+    say.stale_after_ms = stale_us(r) / 1000;
+    say.handlers = r->tags->recorded;
+    say.careful = r->unheard;
     int rc = poller_store_beat(ctx->db, &ctx->owner, &say, ret, err);
 
     r->said_end = rc == 0 && ctx->ending && !ret->unheard && !queued(r);
@@ -368,15 +377,15 @@ int registry_beat(struct registry *r, struct err *err)
 
 void registry_leave(struct registry *r)
 {
+    BUF_LOCAL struct buf globs = BUF_INIT;
+    const struct poller_say say = own(r, &globs);
     struct err err = {0};
     int rc;
 
     if (!r->beat_us || !db_connected(r->ctx->db))
         return;
     if (r->passes)
-        rc = poller_store_pass_ended(r->ctx->db, &r->ctx->owner,
-                                     &(struct poller_say){.slots = (int)r->ctx->slots,
-                                                          .clock_ahead_ms = clock_ahead_ms(r->ctx)},
+        rc = poller_store_pass_ended(r->ctx->db, &r->ctx->owner, &say,
                                      registry_next_pass_ms(r->since_pass_ms), &err);
     else
         rc = poller_store_leave(r->ctx->db, &r->ctx->owner, &err);

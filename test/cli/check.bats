@@ -64,6 +64,10 @@ expect()
          VALUES (REPEAT('x', 16), 'web2', 11198, 'resident', 8, 3, UTC_TIMESTAMP(3) - INTERVAL 1 DAY,
                  UTC_TIMESTAMP(3) - INTERVAL 27 MINUTE, 15000, '0.1.0', 60000, 0)"
     expect 0 'OK: *' # the work goes on
+    sql "UPDATE dq_poller SET mode = 'once', stale_after = 0, next_pass = UTC_TIMESTAMP(3) + INTERVAL 2 DAY
+         WHERE host <> 'web2'" # where nobody may ever make that pass
+    expect 2 'CRITICAL: web2/11198 is silent for 27m* | *dqds=1;;;0'
+    sql "UPDATE dq_poller SET mode = 'resident', stale_after = 3600000, next_pass = NULL WHERE host <> 'web2'"
     expect 2 'CRITICAL: 1 of at least 2 dqds is alive; web2/11198 is silent for 27m* | *dqds=1;;2:;0' --min-dqds 2
     dq pollers | grep -qE '^web2 .* 8  +- .* no$'
     dq stats --html - | grep -qF '<p class="warn">1 dqd is silent: resident, and did not end</p>'

@@ -149,7 +149,8 @@ static void a_pass_that_has_ended_counts_until_the_next_one(void **state)
                                     .handlers = 7,
                                     .passes = true,
                                     .tags = "a*"};
-    const struct poller_say ended = {.slots = 4, .clock_ahead_ms = -1500};
+    const struct poller_say ended = {
+        .slots = 4, .clock_ahead_ms = -1500, .tags = "a*", .handlers_file = "/etc/dq/a.yaml"};
     struct claim_owner a = owner('a'), b = owner('b'), c = owner('c');
     struct poller_info *list;
     struct poller_share s;
@@ -190,6 +191,48 @@ static void a_pass_that_has_ended_counts_until_the_next_one(void **state)
     assert_int_equal(number(db, "SELECT COUNT(*) FROM dq_poller"), 0);
 }
 
+/* Somebody has run it by hand: where nobody starts one again, it would count as alive for days. */
+static void after_a_pass_beside_a_resident_dqd_no_next_one_is_expected(void **state)
+{
+    const struct {
+        const char *file, *tags;
+        bool is_kept;
+    } cases[] = {{"/etc/dq/h.yaml", NULL, false},
+                 {"/etc/dq/h.yaml", "b*", false},
+                 {"/etc/dq/h.yaml", "a*", false},
+                 {"/etc/dq/other.yaml", NULL, true},
+                 {NULL, NULL, true}};
+    struct poller_say stays = resident;
+    struct claim_owner a = owner('a'), c = owner('c');
+    struct poller_share s;
+
+    (void)state;
+    stays.handlers_file = "/etc/dq/h.yaml";
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        const struct poller_say pass = {.mode = "once",
+                                        .slots = 4,
+                                        .stale_after_ms = 60000,
+                                        .passes = true,
+                                        .handlers_file = cases[i].file,
+                                        .tags = cases[i].tags};
+
+        ok(poller_store_beat(db, &c, &stays, &s, &err));
+        ok(poller_store_beat(db, &a, &pass, &s, &err));
+        ok(poller_store_pass_ended(db, &a, &pass, 60000, &err));
+        assert_int_equal(number(db, "SELECT COUNT(*) FROM dq_poller"), 1 + cases[i].is_kept);
+        run(db, "UPDATE dq_poller SET tags = 'a*' WHERE mode = 'resident'"); /* not those of b* */
+        ok(poller_store_beat(db, &a, &pass, &s, &err));
+        ok(poller_store_pass_ended(db, &a, &pass, 60000, &err));
+        assert_int_equal(number(db, "SELECT COUNT(*) FROM dq_poller"),
+                         1 + !(pass.tags && *pass.tags == 'a'));
+        ok(poller_store_leave(db, &c, &err)); /* or is silent, or that of another host */
+        ok(poller_store_beat(db, &a, &pass, &s, &err));
+        ok(poller_store_pass_ended(db, &a, &pass, 60000, &err));
+        assert_int_equal(number(db, "SELECT COUNT(*) FROM dq_poller"), 1);
+        ok(poller_store_leave(db, &a, &err));
+    }
+}
+
 /* Those of procedures have an age of their own. */
 static void old_events_are_deleted_in_steps_the_oldest_first(void **state)
 {
@@ -221,6 +264,8 @@ int main(void)
         cmocka_unit_test_setup(rests_are_replaced_and_go_with_their_dqd, harness_setup),
         cmocka_unit_test_setup(old_events_are_deleted_in_steps_the_oldest_first, harness_setup),
         cmocka_unit_test_setup(a_pass_that_has_ended_counts_until_the_next_one, harness_setup),
+        cmocka_unit_test_setup(after_a_pass_beside_a_resident_dqd_no_next_one_is_expected,
+                               harness_setup),
     };
     return cmocka_run_group_tests(tests, harness_group, harness_group_end);
 }

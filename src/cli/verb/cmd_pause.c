@@ -275,11 +275,13 @@ const struct cmd cmd_resume = {
 /* ---- quiet, unquiet ---- */
 
 struct quieted {
-    const char *name;        /* "HOST" or "HOST:PID" */
-    int64_t asked_at;        /* dqds that were seen later have heard of it */
-    bool known;              /* there are some that are alive, or were within a day */
-    unsigned alive, unheard; /* of these so many have not heard of it */
-    uint64_t running;        /* their handlers */
+    const char *name; /* "HOST" or "HOST:PID" */
+    int64_t asked_at; /* dqds that were seen later have heard of it */
+    bool known;       /* there are some that are alive, or were within a day */
+    /* of these so many have not heard of it; a pass between two does when it begins again */
+    unsigned alive, unheard;
+    uint64_t running; /* their handlers */
+    bool over;        /* it is quiet no more: the time was too short, or somebody has ended it */
 };
 
 static int look_at_dqds(struct cmd_context *c, struct quieted *q, struct err *err)
@@ -291,13 +293,19 @@ static int look_at_dqds(struct cmd_context *c, struct quieted *q, struct err *er
         return rc;
     q->alive = q->unheard = 0;
     q->running = 0;
+    q->over = false;
     for (size_t i = 0; i < count; i++) {
         MEM_LOCAL char *one = mem_printf("%s:%" PRIu32, p[i].host, p[i].pid);
         bool same = strcmp(q->name, p[i].host) == 0 || strcmp(q->name, one) == 0;
         q->known |= same;
-        q->alive += same && p[i].alive;
-        q->unheard += same && p[i].alive && p[i].last_seen_at <= q->asked_at;
-        q->running += same && p[i].alive ? (uint64_t)p[i].running : 0;
+        if (!same)
+            continue;
+        q->over |= !p[i].quiet;
+        if (!p[i].alive || poller_store_is_between(&p[i]))
+            continue;
+        q->alive++;
+        q->unheard += p[i].last_seen_at <= q->asked_at;
+        q->running += (uint64_t)p[i].running;
     }
     poller_store_free(p, count);
     return 0;
@@ -342,6 +350,11 @@ static int run_quiet(struct cmd_context *c, struct err *err)
         rc = wait_for_dqds(c, &q, err);
     if (rc < 0)
         return rc;
+    if (q.over)
+        return err_set(err, ERR_STATE,
+                       "%s is no longer quiet: the time that it was to be has passed"
+                       " before all of its dqds had heard of it, or dq unquiet has ended it",
+                       q.name);
     text_shell_word(&word, q.name);
     cmd_note(c, "%s is quiet; %" PRIu64 " handler%s continue%s. To end it: dq unquiet %s", q.name,
              q.running, q.running == 1 ? "" : "s", q.running == 1 ? "s" : "", word.data);

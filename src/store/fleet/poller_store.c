@@ -68,8 +68,8 @@ static int probe(struct db *db, const struct claim_owner *owner, struct err *err
 
 /* Whether it takes the tasks that we take: not if it starts none, or serves other tags. */
 #define ALIKE                                                                                      \
-    "(slots > 0 AND tags <=> %s AND (handlers = 0 OR handlers >> " TEXT_OF(POLLER_SERVES_SHIFT)    \
-    " = %" PRIu64 "))"
+    "(slots > 0 AND tags <=> %s AND (handlers = 0 OR handlers >> " TEXT_OF(                        \
+        POLLER_SERVES_SHIFT) " = %" PRIu64 "))"
 /* The last ones get values: when the last pass began, whether it is ending beside us, our tags and
  * handlers, our token. */
 /* clang-format off */
@@ -225,22 +225,30 @@ int poller_store_leave(struct db *db, const struct claim_owner *owner, struct er
     return rc;
 }
 
+/* Resident dqds that serve what our pass has served. Our host, handlers file and tags. The server
+ * reads the table that it updates in a derived one only. */
+#define BESIDE                                                                                     \
+    "(SELECT n FROM (SELECT COUNT(*) AS n FROM dq_poller WHERE mode = 'resident' AND host = ?"     \
+    " AND handlers_file <=> ? AND (tags IS NULL OR tags <=> ?) AND " ALIVE ") beside)"
+
 /* With stale_after 0 it has no share any more, for any dqd. */
 int poller_store_pass_ended(struct db *db, const struct claim_owner *owner,
                             const struct poller_say *say, int64_t next_ms, struct err *err)
 {
     int rc = sql_exec(db, NULL, err,
                       "UPDATE dq_poller SET slots = ?, running = 0, stale_after = 0,"
-                      " last_seen = UTC_TIMESTAMP(3), next_pass = ?, clock_ahead = ?"
-                      " WHERE token = ?",
-                      SQL_INT(say->slots), SQL_FROM_NOW(next_ms), clock_value(say->clock_ahead_ms),
+                      " last_seen = UTC_TIMESTAMP(3), next_pass = IF(" BESIDE " > 0, NULL, ?),"
+                      " clock_ahead = ? WHERE token = ?",
+                      SQL_INT(say->slots), SQL_TEXT(owner->host), SQL_TEXT(say->handlers_file),
+                      SQL_TEXT(say->tags), SQL_FROM_NOW(next_ms), clock_value(say->clock_ahead_ms),
                       SQL_TOKEN(owner->token));
 
     if (rc == 0)
         rc = sql_exec(db, NULL, err,
                       "DELETE FROM dq_poller WHERE " LONG_GONE
+                      " OR (next_pass IS NULL AND token = ?)"
                       " OR (next_pass IS NOT NULL AND host = ? AND token <> ?)",
-                      SQL_TEXT(owner->host), SQL_TOKEN(owner->token));
+                      SQL_TOKEN(owner->token), SQL_TEXT(owner->host), SQL_TOKEN(owner->token));
     return rc;
 }
 

@@ -144,7 +144,8 @@ int poller_store_check_knows(struct db *db, int what, struct err *err)
 int poller_store_leave(struct db *db, const struct claim_owner *owner, struct err *err)
     __attribute__((warn_unused_result));
 /* The same for a pass that has ended. It stays in the list, in place of earlier ones of this host,
- * and counts as alive until the next one, which is expected within next_ms. */
+ * and counts as alive until the next one, which is expected within next_ms. But if a resident dqd
+ * of this host serves the same, somebody has run the pass beside it: no next one is expected. */
 int poller_store_pass_ended(struct db *db, const struct claim_owner *owner,
                             const struct poller_say *say, int64_t next_ms, struct err *err)
     __attribute__((warn_unused_result));
