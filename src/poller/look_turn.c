@@ -97,10 +97,14 @@ struct asks {
     const void *arg;
 };
 
+static bool could_claim(const struct asks *a, const struct look_tag *t)
+{
+    return a->due(a->arg, t) && look_turn_want(a->w, t, a->slots, a->running) > 0;
+}
+
 static bool may_claim(const struct asks *a, const struct look_tag *t)
 {
-    return t->turn_stage != a->w->stage && a->due(a->arg, t) &&
-           look_turn_want(a->w, t, a->slots, a->running) > 0;
+    return t->turn_stage != a->w->stage && could_claim(a, t);
 }
 
 /* Whether its turn is before that of o. The first tag under a limit may take all that this allows,
@@ -150,9 +154,11 @@ struct look_tag *look_turn_next(struct look_turn *w, struct look_tag *const *tag
         *next = MAX(*next, i + 1);
         if (!w->weighted)
             best = in_place(&a, tags, count, place);
-        else if ((!best || is_before(w, t, best)) && may_claim(&a, t))
+        else if ((!best || is_before(w, t, best)) && could_claim(&a, t))
             best = t;
     }
+    if (w->weighted && best && best->turn_stage == w->stage)
+        best = NULL; /* a slot has become free since, which others would take from it */
     if (best) {
         w->last = *next;
         best->turn_stage = w->stage;
