@@ -256,19 +256,27 @@ static bool find_leaders(struct link *l)
     return ours;
 }
 
-/* The runner is dead: kills what it left behind. True: nothing of that is left. */
+/* With its group. True: it is dead, or will be before it can execute anything. */
+static bool kill_leader(pid_t leader)
+{
+    child_signal(leader, SIGKILL);
+    return kill(leader, SIGKILL) == 0 || child_has_ended(leader);
+}
+
+/* The runner is dead: kills what it left behind. True: nothing of that is left. A leader may have
+ * survived the runner, and us: to execute a setuid program clears PR_SET_PDEATHSIG. */
 static bool clear(struct link *l)
 {
-    bool ours = find_leaders(l);
+    bool ours = find_leaders(l), killed = true;
 
     rights_raise();
     for (size_t i = 0; i < l->leader_count; i++)
-        child_signal(l->leaders[i], SIGKILL);
+        killed &= kill_leader(l->leaders[i]);
     enum session_left left = l->leader_count ? session_kill(is_leader, l, NULL) : SESSION_EMPTY;
     rights_lower();
     for (size_t i = 0; i < l->leader_count; i++)
         waitpid(l->leaders[i], NULL, WNOHANG);
-    return ours && left == SESSION_EMPTY;
+    return ours && killed && left == SESSION_EMPTY;
 }
 
 /* True: it has ended, within BURY_MS. */

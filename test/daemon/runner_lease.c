@@ -250,6 +250,18 @@ static void poller_that_dies_takes_its_handlers_along(void **state)
     assert_int_equal(system(command), 0);
 }
 
+/* Until it is reported as gone. */
+static void kill_runner(struct rig *r)
+{
+    struct message e;
+
+    assert_int_equal(kill(link_pid(r->link), SIGKILL), 0);
+    do
+        while (!link_next(r->link, &e))
+            usleep(10000);
+    while (e.type != MESSAGE_GONE);
+}
+
 static void killed_runner_takes_the_leaders_along(void **state)
 {
     (void)state;
@@ -260,11 +272,7 @@ static void killed_runner_takes_the_leaders_along(void **state)
     uint32_t job = rig_send(&r, "t");
     free(rig_read_file(&r, "up"));
     pid_t pid = rig_wait(&r, MESSAGE_STARTED, job)->m.started.pid;
-    assert_int_equal(kill(link_pid(r.link), SIGKILL), 0);
-    do
-        while (!link_next(r.link, &e))
-            usleep(10000);
-    while (e.type != MESSAGE_GONE);
+    kill_runner(&r);
     assert_int_equal(link_next(r.link, &e), 0);
     assert_int_equal(link_fd(r.link), -1);
     assert_false(link_wants_write(r.link));
@@ -312,7 +320,7 @@ static void until_reaped(struct rig *r, pid_t pid)
         rig_ping(r);
 }
 
-/* Must be the last test: the right does not come back. */
+/* Must be the last tests: the right does not come back. */
 static void what_may_not_be_killed_is_waited_for(void **state)
 {
     (void)state;
@@ -347,6 +355,36 @@ static void what_may_not_be_killed_is_waited_for(void **state)
     assert_int_equal(rig_end(&r, job)->m.result.outcome, OUTCOME_CANCELLED);
     until_reaped(&r, other);
     assert_true(rig_alive(left)); /* its end would have had the others reaped */
+    close(hold);
+    rig_close(&r);
+}
+
+/* Another account begins as a setuid program does: the death of the runner kills it no more. */
+static void a_leader_that_may_not_be_killed_is_left_by_a_dead_runner(void **state)
+{
+    (void)state;
+    struct rig r;
+
+    if (geteuid() != 0)
+        skip();
+    drop_right_to_kill();
+    rig_open(
+        &r,
+        "handlers:\n"
+        "  t: {run: 'exec setpriv --reuid=65534 --clear-groups sh -c \"echo \\$\\$ >&3; read x\" "
+        "3>@DIR@/up <@DIR@/hold'}\n",
+        4);
+    assert_int_equal(mkfifo(rig_path(&r, "hold"), 0600), 0);
+    int hold = open(rig_path(&r, "hold"), O_RDWR | O_CLOEXEC);
+    assert_true(hold >= 0);
+    uint32_t job = rig_send(&r, "t");
+    pid_t leader = read_pid(&r, "up");
+    assert_int_equal(rig_wait(&r, MESSAGE_STARTED, job)->m.started.pid, leader);
+    kill_runner(&r);
+    assert_true(rig_alive(leader));
+    assert_false(link_cleared(r.link));
+    assert_int_equal(write(hold, "\n", 1), 1);
+    assert_int_equal(waitpid(leader, NULL, 0), leader);
     close(hold);
     rig_close(&r);
 }
@@ -403,6 +441,7 @@ int main(void)
         cmocka_unit_test(killed_runner_takes_the_leaders_along),
         cmocka_unit_test(signals_leave_the_runner_alone),
         cmocka_unit_test(what_may_not_be_killed_is_waited_for),
+        cmocka_unit_test(a_leader_that_may_not_be_killed_is_left_by_a_dead_runner),
     };
 
     return cmocka_run_group_tests_name("runner: lease", tests, NULL, NULL);
