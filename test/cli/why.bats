@@ -170,8 +170,10 @@ YAML
     sql "UPDATE dq_task SET status = 3, claim_token = REPEAT('x', 16), lease_until = UTC_TIMESTAMP(3) + INTERVAL 1 HOUR
          WHERE id = $id"
     causes_are lease "$id"
-    fake_dqd # another one
+    fake_dqd # another one, whose lease is shorter
     causes_are lease "$id"
+    why "$id"
+    says '  its lease ends in [0-9]'
     sql "UPDATE dq_task SET claim_token = REPEAT('f', 16) WHERE id = $id"
     causes_are runs "$id"
 }

@@ -135,6 +135,51 @@ static void a_lease_that_is_too_far_ahead_is_cut(void **state)
     task_array_done(&won);
 }
 
+/* Its lease may have been longer than those of the others: only one above a day is too far
+ * ahead. */
+static void what_an_ended_dqd_has_left_keeps_its_lease(void **state)
+{
+    static const struct {
+        int64_t ahead_s, cut_s;
+    } cases[] = {{600, 600}, {86400, 86400}, {87000, 86400}};
+    const size_t count = sizeof cases / sizeof *cases;
+    struct claim_owner a = owner('a'), b = owner('b');
+    struct poller_say say = {
+        .mode = "resident", .slots = 8, .stale_after_ms = 5000, .lease_ms = 30000};
+    enum lease_end ends[] = {LEASE_CUT, LEASE_CUT, LEASE_CUT};
+    struct task_array won = claimed(&a, (int)count), expired = {0};
+    struct poller_share share;
+    bool taken[3];
+    (void)state;
+    ok(poller_store_beat(db, &a, &say, &share, &err));
+    ok(poller_store_beat(db, &b, &say, &share, &err));
+    for (size_t i = 0; i < count; i++)
+        run(db,
+            "UPDATE dq_task SET lease_until = UTC_TIMESTAMP(3) + INTERVAL %" PRId64
+            " SECOND WHERE id = %" PRIu64,
+            cases[i].ahead_s, won.items[i].id);
+    ok(lease_store_expired(db, NULL, NULL, 0, 30000, false, 10, &expired, &err));
+    assert_int_equal(expired.count, 3); /* listed before it has ended, and to be cut after it */
+    ok(poller_store_leave(db, &a, &err));
+    ok(lease_store_take_back(db, &expired, ends, NULL, false, taken, NULL, &err));
+    for (size_t i = 0; i < count; i++)
+        assert_int_equal(number(db,
+                                "SELECT lease_until BETWEEN UTC_TIMESTAMP(3) + INTERVAL %" PRId64
+                                " - 60 SECOND AND UTC_TIMESTAMP(3) + INTERVAL %" PRId64
+                                " SECOND FROM dq_task WHERE id = %" PRIu64,
+                                cases[i].cut_s, cases[i].cut_s, won.items[i].id),
+                         1);
+    task_array_done(&expired);
+    run(db,
+        "UPDATE dq_task SET lease_until = UTC_TIMESTAMP(3) + INTERVAL 87000 SECOND WHERE id = %" PRIu64,
+        won.items[2].id);
+    ok(lease_store_expired(db, NULL, NULL, 0, 30000, false, 10, &expired, &err));
+    assert_int_equal(expired.count, 1);
+    assert_true(expired.items[0].id == won.items[2].id);
+    task_array_done(&expired);
+    task_array_done(&won);
+}
+
 static void expired_leases_are_taken_back(void **state)
 {
     struct claim_owner a = owner('a');
@@ -229,6 +274,7 @@ int main(void)
         cmocka_unit_test_setup(check_and_renew_tell_what_was_lost, harness_setup),
         cmocka_unit_test_setup(a_stale_owner_changes_nothing, harness_setup),
         cmocka_unit_test_setup(a_lease_that_is_too_far_ahead_is_cut, harness_setup),
+        cmocka_unit_test_setup(what_an_ended_dqd_has_left_keeps_its_lease, harness_setup),
         cmocka_unit_test_setup(expired_leases_are_taken_back, harness_setup),
         cmocka_unit_test_setup(what_was_added_again_survives_its_dqd, harness_setup),
     };

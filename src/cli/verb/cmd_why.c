@@ -66,17 +66,19 @@ static void see_facts(struct looked *l, int64_t now_at, struct why_facts *f)
         .mean_ms = l->tag.mean_ms,
         .usual_ms = l->tag.usual_ms};
     l->dqds = why_facts_see(&l->fleet, t->tag, l->tag.owners, l->tag.owner_count, f);
-    int64_t longest_ms = l->fleet.count ? 0 : WHEN_DAY; /* as SQL_LONGEST_LEASE has it */
+    int64_t longest_ms = 0, ended_ms = WHEN_DAY; /* as SQL_LEASE_AHEAD has it */
     for (size_t i = 0; i < l->fleet.count; i++) {
-        longest_ms = MAX(longest_ms, l->fleet.dqds[i].lease_ms);
-        f->owner_alive |= t->claimed && l->fleet.dqds[i].alive &&
-                          why_facts_is_owner(&l->fleet.dqds[i], t->claim_token);
+        const struct poller_info *d = &l->fleet.dqds[i];
+        const bool owner = t->claimed && why_facts_is_owner(d, t->claim_token);
+        longest_ms = MAX(longest_ms, d->lease_ms);
+        ended_ms = owner ? 0 : ended_ms;
+        f->owner_alive |= owner && d->alive;
     }
     f->longest_id = l->tag.longest_id;
     f->longest_ms = f->longest_id ? now_at - l->tag.longest_from_at : 0;
     for (size_t i = 0; i < f->dqd_count; i++)
         f->timeout_ms = MAX(f->timeout_ms, l->dqds[i].timeout_ms);
-    f->lease_ahead = f->lease_ms > longest_ms + WHEN_MINUTE;
+    f->lease_ahead = f->lease_ms > MAX(longest_ms, ended_ms) + WHEN_MINUTE;
     if (l->fleet.count || l->fleet.ended) {
         fleet_put_last(&l->last, &l->fleet);
         f->last_dqd = l->last.data;

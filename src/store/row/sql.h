@@ -162,12 +162,16 @@ const struct sql_explain *sql_explain_columns(const struct db *db);
 void sql_put_like(struct buf *sql, const char *glob, size_t len);
 /* An instant that is further ahead than it can be was written while the server's clock was ahead,
  * and says nothing: when something was seen or decided if it is a minute ahead, a lease if it is
- * one more than the longest lease that a dqd has (a day, if one does not say). */
+ * one more than the longest lease that a dqd has. For a task whose dqd has ended, or does not say,
+ * that is a day: its lease may have been longer than those of the others. */
 #define SQL_AHEAD(at) at " > UTC_TIMESTAMP(3) + INTERVAL 60 SECOND"
 #define SQL_SEEN_AHEAD SQL_AHEAD("last_seen")
 #define SQL_LONGEST_LEASE "(SELECT COALESCE(MAX(lease), 86400000) FROM dq_poller)"
-#define SQL_LEASE_AHEAD(longest)                                                                   \
-    "lease_until > UTC_TIMESTAMP(3) + INTERVAL (60000 + " longest ") * 1000 MICROSECOND"
+#define SQL_ENDED_LEASE                                                                            \
+    "IF(EXISTS (SELECT 1 FROM dq_poller d WHERE d.token = claim_token), 0, 86400000)"
+#define SQL_LEASE_BEYOND(ms)                                                                       \
+    "lease_until > UTC_TIMESTAMP(3) + INTERVAL (60000 + " ms ") * 1000 MICROSECOND"
+#define SQL_LEASE_AHEAD(longest) SQL_LEASE_BEYOND(longest) " AND " SQL_LEASE_BEYOND(SQL_ENDED_LEASE)
 /* A running task without a lease was not claimed by dqd; its lease counts as ended. */
 #define SQL_LEASE_ENDED "(lease_until IS NULL OR lease_until < UTC_TIMESTAMP(3))"
 

@@ -229,8 +229,9 @@ static int cut_rows(struct db *db, const struct claim_ref *refs, size_t n, struc
 {
     return sql_exec(
         db, NULL, err,
-        "UPDATE dq_task FORCE INDEX (PRIMARY) SET lease_until = UTC_TIMESTAMP(3) + INTERVAL " SQL_LONGEST_LEASE
-        " * 1000 MICROSECOND WHERE ? AND " SQL_LEASE_AHEAD(SQL_LONGEST_LEASE) " AND ?",
+        "UPDATE dq_task FORCE INDEX (PRIMARY) SET lease_until = UTC_TIMESTAMP(3) + INTERVAL GREATEST(" SQL_LONGEST_LEASE
+        ", " SQL_ENDED_LEASE
+        ") * 1000 MICROSECOND WHERE ? AND " SQL_LEASE_AHEAD(SQL_LONGEST_LEASE) " AND ?",
         SQL_FROM(TASK_TAKE_BACK), CLAIM_REF_THESE(refs, n));
 }
 

@@ -27,9 +27,9 @@ int lease_store_renew(struct db *db, const struct claim_owner *owner, const stru
     __attribute__((warn_unused_result));
 
 /* Appends to ret the running tasks of any owner whose lease has ended, or is further ahead than
- * longest_lease_ms and a minute, except those of but[], with everything but body and output. In the
- * order of their tags, starting behind after_tag (NULL: with the first tag), at most limit.
- * skip_locked: passes over locked rows, if the server can. */
+ * longest_lease_ms (a day, if its dqd has ended) and a minute, except those of but[], with
+ * everything but body and output. In the order of their tags, starting behind after_tag (NULL: with
+ * the first tag), at most limit. skip_locked: passes over locked rows, if the server can. */
 int lease_store_expired(struct db *db, const char *after_tag, const uint64_t *but, size_t but_count,
                         int64_t longest_lease_ms, bool skip_locked, size_t limit,
                         struct task_array *ret, struct err *err)
