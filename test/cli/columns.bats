@@ -27,9 +27,7 @@ heading() { sed -n 1p | sed 's/   */\n/g' | tr '[:upper:] ' '[:lower:]_' | sed '
 
 members()
 {
-    python3 -c 'import json, sys
-for name in json.loads(sys.stdin.readline()):
-    print(name.removesuffix("_base64"))'
+    head -n 1 | jq -r 'keys_unsorted[] | rtrimstr("_base64")'
 }
 
 documented()
@@ -63,7 +61,7 @@ fill()
     # "waits" is a remark
     dq show "$id" | sed -n 's/^\([a-z_]*\)   *[^ ].*/\1/p' | grep -vx waits | grep -vxFf json | { refute grep .; }
     dq show "$id" | sed -n '/^attempts:/,$p' | sed 1d | heading >table
-    dq show "$id" -o json | python3 -c 'import json, sys; print(json.dumps(json.load(sys.stdin)["attempts"][0]))' |
+    dq show "$id" -o json | jq -c '.attempts[0]' |
         members >json
     [ "$(wc -l <table)" -eq 10 ]
     grep -vxFf json table | { refute grep .; }
@@ -95,7 +93,7 @@ fill()
         done < <(verbs)
         dq show "$id" -o json | members
         dq show "$id" -o json |
-            python3 -c 'import json, sys; print(json.dumps(json.load(sys.stdin)["attempts"][0]))' | members
+            jq -c '.attempts[0]' | members
         dq -q add known -o ndjson | members
         { dq doctor -o ndjson || true; } | members
     } | sort -u >printed

@@ -4,11 +4,8 @@ load ../lib/sandbox
 
 setup() { sandbox_clear; }
 
-causes() # causes ID|--tag TAG: the names of the causes
-{
-    dq why "$@" -o json | python3 -c 'import json, sys
-print(*[c["cause"] for c in json.load(sys.stdin)["causes"]])'
-}
+# causes ID|--tag TAG: the names of the causes
+causes() { dq why "$@" -o json | jq -r '[.causes[].cause] | join(" ")'; }
 causes_are() { [ "$(causes "${@:2}")" = "$1" ]; }
 status_is() { [ "$(sql "SELECT status FROM dq_task WHERE id = $1")" = "$2" ]; }
 says() { grep -qE -- "$1" "$BATS_TEST_TMPDIR/why" || { cat "$BATS_TEST_TMPDIR/why"; return 1; }; }
