@@ -45,6 +45,32 @@ END
     done
 }
 
+@test 'the worker for a shell is not ready without jq' {
+    mkdir empty
+    printf 'handlers:\n  t: {keep: 1, run: [/bin/sh, %s], env: {PATH: %s}}\n' \
+        "$DQ_TOP/etc/handlers.d/worker.sh" "$PWD/empty" | write_handlers
+    dq add t
+    run dqd
+    [[ $output == *'exit status 127 before it was ready: '*jq* ]] || { echo "$output"; false; }
+    is 'status = 0 AND attempt = 0' 1
+}
+
+@test 'the worker for a shell does nothing with a task that it could not read, and goes on' {
+    mkdir bin
+    printf '#!/bin/sh\ncase $2 in *$DIES_AT*) kill -KILL $$ ;; esac\nexec %s "$@"\n' "$(command -v jq)" >bin/jq
+    chmod +x bin/jq
+    sed 's/^work() .*/work() { echo "$1 $2" >>worked; }/' "$DQ_TOP/etc/handlers.d/worker.sh" >worker.sh
+    for dies_at in .tag .body nowhere; do
+        printf '{"id":%s,"tag":"t","body%s"}\n' 1 '":"one' 2 '_base64":"/w==' 3 '":"' |
+            DIES_AT=$dies_at PATH=$PWD/bin:$PATH timeout 60 sh worker.sh 3>replies
+        ended=retry
+        [ "$dies_at" != nowhere ] || ended=done
+        diff replies <(echo '{"ready":true}'
+                       printf '{"id":%d,"result":"%s"}\n' 1 $ended 2 retry 3 $ended)
+    done
+    diff worked <(printf '%s\n' 't one' 't ')
+}
+
 @test 'the worker in JavaScript says what was thrown, whatever it is' {
     command -v node >/dev/null || skip 'no node here'
     sed 's/^async function work.*/function work(tag, body) { throw eval(body.toString()); }/' \
