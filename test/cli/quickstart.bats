@@ -34,6 +34,13 @@ outcome() { sql "SELECT status, attempt, output FROM dq_task WHERE task_key = '$
     [[ $(outcome stars-1024) == $'1\t1\torder 1024 was rated'* ]]
 }
 
+@test 'quickstart: an order whose state cannot be read is neither cancelled nor rated' {
+    for handler in cancel-unpaid five-stars; do
+        run env SHOP=/nonexistent "$DQ_TOP/etc/quickstart/handlers/$handler" <<<1001
+        [ "$status" = 75 ] && [[ $output != *order* ]] || { echo "$output"; false; }
+    done
+}
+
 @test 'quickstart: a payment that fails twice succeeds at its third attempt, and both failures are kept' {
     [[ $(outcome pay-1042) == $'1\t3\t'*'120.00 captured at attempt 3'* ]]
     run sql "SELECT a.attempt, a.outcome, a.exit_code FROM dq_attempt a JOIN dq_task t ON t.id = a.task_id
