@@ -192,6 +192,19 @@ def bodies_that_are_too_long_fail(database):
         database.sql("SET GLOBAL max_allowed_packet = 64 << 20")
 
 
+def half_a_text_is_not_sent(database, directory):
+    """One of the programs that turn it into digits ends after so many characters."""
+    for name, length in (("od", 64), ("od", 0), ("tr", 64), ("tr", 0), ("wc", 0), ("stat", 0)):
+        place = f"{directory}/{name}-{length}"
+        os.mkdir(place)
+        with open(os.open(f"{place}/{name}", os.O_CREAT | os.O_WRONLY, 0o755), "w") as file:
+            file.write(f'#!/bin/sh\nPATH=$REST\n{name} "$@" | head -c {length}\nkill -KILL $$\n')
+        env = {"MYSQL_FILE": database.file, "REST": os.environ["PATH"], "PATH": f"{place}:{os.environ['PATH']}"}
+        database.clear()
+        status, output = run_one("mysql-call", ["keep"], b"an order that is longer than half of it", env)
+        same(f"{name}, {length}: {output}", (status in (RETRY, 2), database.received()), (True, []))
+
+
 def server_that_goes_away(database):
     """At first, none of the tasks can be the reason; later, the one before may be."""
     env = {"MYSQL_FILE": database.option_file("down", free_port())}
@@ -251,6 +264,7 @@ def cases(directory, queue):
         yield "batch: a call costs its task only", lambda: call_costs_its_task_only(database)
         yield "batch: a call leaves nothing to the next", lambda: calls_leave_nothing_behind(database)
         yield "a body that is too long for the server fails", lambda: bodies_that_are_too_long_fail(database)
+        yield "half a text is not sent", lambda: half_a_text_is_not_sent(database, directory)
         yield "batch: a server that goes away", lambda: server_that_goes_away(database)
         yield "a server that hangs is left in time", lambda: hanging_server_is_left_in_time(database)
         yield "a resolver that hangs is left in time", lambda: hanging_resolver_is_left_in_time(database, directory)
