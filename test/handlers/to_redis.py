@@ -91,6 +91,18 @@ def errors_are_mapped(redis, directory):
     redis.cli("REPLICAOF", "NO", "ONE")
 
 
+def entry_that_is_not_added_is_tried_again(redis):
+    """The stream does not exist yet, and XADD may not make it."""
+    redis.clear()
+    arguments = ["XADD", "stream", "NOMKSTREAM"]
+    env = {"REDIS_URL": redis.url, "ID_PREFIX": "x-"}
+    judged("no stream", ["redis-push", "redis-push-batch"], arguments, RETRY, env, text="NOSTREAM")
+    same("keys", redis.cli("KEYS", "*").strip(), b"")
+    redis.cli("XADD", "stream", "*", "a", "b")
+    judged("a stream", ["redis-push", "redis-push-batch"], arguments, DONE, env)
+    same("entries", redis.cli("XLEN", "stream"), b"3\n")
+
+
 def passwords_come_from_a_file(redis, directory):
     name = directory + "/password"
     with open(name, "w") as file:
@@ -194,6 +206,7 @@ def cases(directory, queue):
     redis = Redis(directory + "/redis")
     try:
         yield "each error is retried, final, or returns the task", lambda: errors_are_mapped(redis, directory)
+        yield "an entry that is not added is tried again", lambda: entry_that_is_not_added_is_tried_again(redis)
         yield "the password comes from a file", lambda: passwords_come_from_a_file(redis, directory)
         yield "the account is that of the URL", lambda: account_is_that_of_the_url(redis, directory)
         yield "batch: a body that breaks the connection costs itself", lambda: (
