@@ -283,7 +283,9 @@ def answers_that_break_are_retried(service):
     for what, answer, expected in (
             ("coded chunks", coded + b"\r\n0\r\n\r\n", DONE), ("no last chunk", coded + b"\r\n", RETRY),
             ("half a chunk", coded[:-1], RETRY),
-            ("a negative length", b"HTTP/1.1 200 OK\r\nContent-Length: -5\r\n\r\n", RETRY)):
+            *((f"the length {n}", b"HTTP/1.1 200 OK\r\nContent-Length: %b\r\n\r\nok" % n, RETRY) for n in (
+                b"-5", b"50, 50", b"12abc", b"2\r\nContent-Length: 50", b"5_0", b"\xb2")),
+            ("one length twice", b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\nContent-Length: 2\r\n\r\nok", DONE)):
         judged(what, SCRIPTS, [Wild({b"x": last(answer)}).url], expected, {})
 
 
