@@ -396,11 +396,55 @@ esac
 SH
     printf '#!/bin/sh\n[ "$*" = "${*#-u dq -- }" ] || shift 3\nexec "$@"\n' >"$BATS_TEST_TMPDIR/bin/runuser"
     chmod +x "$BATS_TEST_TMPDIR/bin/"*
-    sed -n '/^property()/,/^}/p' "$DQ_TOP/etc/debian/dqd.postinst" >"$BATS_TEST_TMPDIR/functions"
+    sed -n '/^as_service()/,/^}/p; /^property()/p' "$DQ_TOP/etc/debian/dqd.postinst" >"$BATS_TEST_TMPDIR/functions"
     echo 'as_service sh -c "env >$1; echo \"\$1\" >>$1" - "x  y"' >>"$BATS_TEST_TMPDIR/functions"
     PATH=$BATS_TEST_TMPDIR/bin:$PATH sh -e "$BATS_TEST_TMPDIR/functions" "$BATS_TEST_TMPDIR/env"
     grep -Fx 'DQ_MYSQL_HOST=db1, db2' "$BATS_TEST_TMPDIR/env"
     grep -Fx 'DQ_DQD_SLOTS=3' "$BATS_TEST_TMPDIR/env"
     grep -Fx 'DQ_DQ_NAME=a"$HOME\ *' "$BATS_TEST_TMPDIR/env"
     grep -Fx 'x  y' "$BATS_TEST_TMPDIR/env"
+}
+
+# the command of the unit | its other settings | what becomes of dqd at an upgrade
+UNITS='
+dqd --resident                                     | Environment=DQ_CONFIG=good     | restart dqd.service
+/usr/bin/dqd --tag "a.*" --slots 3 --tag=a.* --resident | Environment=DQ_CONFIG=good     | restart dqd.service
+dqd --resident                                     | Environment=DQ_CONFIG=bad      | Correct the error
+dqd --resident --config bad                        | Environment=DQ_CONFIG=good     | Correct the error
+dqd --config=bad --resident                        | Environment=DQ_CONFIG=good     | Correct the error
+dqd --resident --config good                       | Environment=DQ_CONFIG=bad      | restart dqd.service
+dqd --resident --config good                       | EnvironmentFiles=/x (ignore_errors=no) | cannot be checked
+dqd --resident --config good                       | PassEnvironment=DQ_CONFIG      | cannot be checked
+dqd --resident --config "good 1"                   | Environment=DQ_CONFIG=bad      | restart dqd.service
+dqd --resident --config good"                      | Environment=DQ_CONFIG=good     | cannot be checked
+dqd --resident --config good 1                     | Environment=DQ_CONFIG=good     | cannot be checked
+dqd --resident --config ${CONFIG}                  | Environment=DQ_CONFIG=good     | cannot be checked
+dqd --resident --config dq.ini                     | Environment=DQ_CONFIG=good     | cannot be checked
+dqd --resident --config                            | Environment=DQ_CONFIG=good     | cannot be checked
+/bin/sh -c exec dqd --resident                     | Environment=DQ_CONFIG=good     | cannot be checked
+'
+
+@test 'the Debian package restarts dqd only after a check of the settings that the unit names' {
+    cd "$BATS_TEST_TMPDIR"
+    mkdir bin
+    cat >bin/systemctl <<'SH'
+#!/bin/sh
+case $2 in
+*=ExecStart) echo "{ path=/usr/bin/dqd ; argv[]=$COMMAND ; ignore_errors=no ; start_time=[n/a] ; pid=7 }" ;;
+--property=*) printf '%s\n' "$SETTING" | grep -E "^($(echo "${2#*=}" | tr , '|'))=" | cut -d = -f 2- ;;
+esac
+SH
+    printf '#!/bin/sh\nshift 3\nexec "$@"\n' >bin/runuser
+    printf '#!/bin/sh\necho "$*"\n' >bin/deb-systemd-invoke
+    chmod +x bin/*
+    sed "s|/run/systemd/system|$PWD|" "$DQ_TOP/etc/debian/dqd.postinst" >postinst
+    write_handlers <<<'handlers: {t: {run: "true"}}'
+    printf '[dqd]\nslotz = 3\n' >bad
+    cp -p "$DQ_CONFIG" "$DQ_CONFIG 1"
+    sed "/^$/d; s| *[|] *|@|g; s|\([ =]\)bad|\1$PWD/bad|g; s|\([\" =]\)good|\1$DQ_CONFIG|g" <<<"$UNITS" >units
+    while IFS=@ read -r COMMAND SETTING expected; do
+        said=$(export COMMAND SETTING; PATH=$PWD/bin:$DQ_BIN:$PATH sh postinst configure 0.1 2>&1)
+        [[ $said == *"$expected"* ]] && [ "$(grep -c restart <<<"$said")" = 1 ] ||
+            { echo "$COMMAND, $SETTING: $said"; false; }
+    done <units
 }
