@@ -209,6 +209,19 @@ def header_without_an_end_is_no_answer():
         judged(part, SCRIPTS, [Wild({b"x": last(part)}).url], RETRY, {"TIMEOUT": "20"})
 
 
+def header_that_cannot_be_read_is_no_answer(directory):
+    """Half a header, and a program that looks at it is killed."""
+    for name in ("tr", "sed"):
+        place = f"{directory}/no-{name}"
+        os.mkdir(place)
+        with open(os.open(f"{place}/{name}", os.O_CREAT | os.O_WRONLY, 0o755), "w") as file:
+            file.write(f'#!/bin/sh\ncase $* in *"/^HTTP"* | *-d*) kill -KILL $$ ;; esac\n'
+                       f'PATH=$REST\nexec {name} "$@"\n')
+        env = {"REST": os.environ["PATH"], "PATH": f"{place}:{os.environ['PATH']}"}
+        wild = Wild({b"x": last(b"HTTP/1.1 200 OK\r\nX: y")})
+        same(f"without {name}", run_one("http-post", [wild.url], b"x", env)[0], RETRY)
+
+
 def closed_connection_is_not_used():
     """One that the service closes after an answer without saying so. If it is used, every second request is lost."""
     verdicts = run_batch("http-post-batch", [Wild({b"x": last(OK)}).url], [b"x"] * 20, {})[1]
@@ -377,6 +390,7 @@ def cases(directory, queue):
     yield "dq errors tells the statuses apart", lambda: errors_name_the_status(queue)
     yield "an answer that is no HTTP is retried", what_is_no_http_is_retried
     yield "an answer that ends in its header is retried", header_without_an_end_is_no_answer
+    yield "a header that cannot be read is no answer", lambda: header_that_cannot_be_read_is_no_answer(directory)
     yield "batch: a connection that was closed is not used", closed_connection_is_not_used
     yield "interim answers are no answers", interim_answers_are_no_answers
     yield "batch: a request costs its task only, whatever its answer", request_costs_its_task_only
