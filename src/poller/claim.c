@@ -226,7 +226,7 @@ static void claim_worked(struct claims *claims, struct tag_state *t, struct task
     if (saw->set_back)
         log_fold(when_steady_us(), LOG_WARN, "the server's clock was set back: a rate begins again",
                  t->name, NULL, "tag=%s", log_quote(t->name));
-    if (c.paced && c.won)
+    if (c.won && tags_is_limited(t, tags_handler(claims->tags, t)))
         look_pace_limited(&claims->look->pace, c.took_us);
     look_claimed(claims->look, &t->look, &c, when_steady_us());
     care_slow(t);
@@ -269,7 +269,7 @@ static struct claim_ask ask_of(struct claims *claims, const struct look_step *s)
     const unsigned share = registry_share(claims->registry);
     const unsigned shares = registry_shares(claims->registry);
     const struct handler *h = tags_handler(claims->tags, t);
-    const bool limited = t->guarded || h->global_max_running;
+    const bool limited = tags_is_limited(t, h);
     /* one dqd claims at a time under the lock: the urgent tasks of all shares come first */
     const bool whole = t->guarded && shares > 1;
     const char *limit_name =

@@ -346,17 +346,22 @@ void duty_take_wakeup(struct duties *d)
 
 /* After a slow duty: what it has kept waiting goes before the rest, with which it may add up, and
  * so may the claim. The statements of a round of renewals are slow, too: the next one waits for its
- * turn. */
+ * turn. What has ended has its place under a limit until it is settled. */
 static int catch_up(struct duties *d, enum duty slow, struct err *err)
 {
     int rc = 1;
 
+    d->take_reports(d->take_arg);
     duty_take_wakeup(d);
     if (slow != DUTY_RENEW && !d->flight.renewing)
         rc = run_if_due(d, DUTY_RENEW, err);
     if (rc <= 0 || slow == DUTY_CLAIM)
         return rc;
-    rc = run_if_due(d, DUTY_CLAIM, err);
+    for (enum duty which = DUTY_FOLLOW; rc > 0 && slow > DUTY_SETTLE && which <= DUTY_SETTLE;
+         which++)
+        rc = run_if_due(d, which, err);
+    if (rc > 0)
+        rc = run_if_due(d, DUTY_CLAIM, err);
     return rc > 0 && !d->flight.renewing ? run_if_due(d, DUTY_RENEW, err) : rc;
 }
 

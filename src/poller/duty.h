@@ -59,6 +59,8 @@ struct duties {
     bool schema_known; /* checked on the first connection */
     struct outage outage;
     struct trouble troubles[DUTY_MOST]; /* by the rows of duty.c */
+    void (*take_reports)(void *arg);    /* of the runner, between two duties */
+    void *take_arg;
 };
 
 /* ctx is set already, but for the link. Takes the handlers over. globs: of --tag, the caller's;

@@ -82,12 +82,12 @@ static void set_start(const struct context *ctx, const struct flight_job *j, str
     m->start_us = at_us > now_us ? at_us : 0;
 }
 
-/* The claim vouches as lease_vouches_until has it for a check. Starts that a rate has reserved come
- * later, and with a far database behind the time that a claim takes. */
+/* The claim vouches as lease_vouches_until has it for a check. With a far database, one under a
+ * limit takes longer than that, and the starts that a rate has reserved come later still. */
 static int64_t vouched_until(const struct handover *h, const struct flight_job *j)
 {
-    const int64_t slow_us =
-        j->flight[0].start_at ? look_pace_limited_us(&h->flight->look->pace) : 0;
+    const bool limited = j->flight[0].start_at || tags_is_limited(j->tag, flight_handler(j));
+    const int64_t slow_us = limited ? look_pace_limited_us(&h->flight->look->pace) : 0;
 
     return j->leased_us + MAX(lease_vouch_us(h->ctx), 2 * slow_us);
 }

@@ -60,7 +60,7 @@ int64_t look_pace_early_ms(const struct look_pace *p);
 #define LOOK_RATED_US INT64_C(250000)
 void look_pace_rated(struct look_pace *p, int64_t took_us, bool full, int64_t now_us);
 int64_t look_pace_horizon_ms(const struct look_pace *p);
-/* A claim under a rate or hours has won tasks and took this long. */
+/* A claim under a limit has won tasks and took this long. */
 void look_pace_limited(struct look_pace *p, int64_t took_us);
 int64_t look_pace_limited_us(const struct look_pace *p); /* the shorter one of the last two times */
 /* How long after such a claim has read its limit its tasks can start, if that is long, else 0.

@@ -232,8 +232,9 @@ static int64_t next_phase(const struct poller *p)
 
 /* --- what the runner reports --- */
 
-static void take_reports(struct poller *p)
+static void take_reports(void *arg)
 {
+    struct poller *p = arg;
     struct duties *d = &p->duties;
     struct handlers *fresh;
     struct message m;
@@ -493,6 +494,8 @@ static int init(struct poller *p, struct poller_options *o, struct err *err)
     duty_init(&p->duties, &look, o->handlers, o->tags, mode_name(o->mode),
               o->mode != POLLER_RESIDENT);
     p->duties.wakeup.off = ctx->once;
+    p->duties.take_reports = take_reports;
+    p->duties.take_arg = p;
     watch_init(&p->watch, now_us);
     return startup_owner(&ctx->owner, p->host, sizeof p->host, err);
 }

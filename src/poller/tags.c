@@ -72,6 +72,11 @@ const char *tags_limit(const struct tag_state *t)
     return h && h->limit ? h->limit : t->name;
 }
 
+bool tags_is_limited(const struct tag_state *t, const struct handler *h)
+{
+    return t->guarded || (h && h->global_max_running);
+}
+
 struct tag_state *tags_of(struct look_tag *t)
 {
     return (struct tag_state *)t;

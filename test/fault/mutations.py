@@ -506,6 +506,9 @@ MUTATIONS += [
      "rc < 0 ? rc : sql_exec(db, &w->done->limits, err, limits)", "rc + 0 * (int)sizeof limits"),
     ("limit-clock", "an instant that only a clock set back leaves is believed", "src/base/rate.c",
      "return next_us > now_us + RATE_HORIZON_US + r->burst * rate_slot_us(r);", "return next_us > INT64_MAX - now_us - r->burst;"),
+    ("limit-far", "what has ended is noticed only when all duties have run", "src/poller/duty.c", "    d->take_reports(d->take_arg);\n", ""),
+    ("limit-far", "a claim that takes long under a limit vouches for its tasks no longer than others", "src/poller/handover.c",
+     "const bool limited = j->flight[0].start_at ||", "const bool limited = j->flight[0].start_at && !"),
     ("breaker-opens-once", "a limit rests whoever changed it meanwhile", "src/store/fleet/limit_store.c",
      "\" AND breaker = 0 AND version = ?\"", "\" AND version + 99 > ?\""),
 ]

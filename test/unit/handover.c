@@ -156,9 +156,9 @@ static void a_reserved_start_has_its_own_end(void **state)
     ctx.clock = (struct dbclock){0};
 }
 
-/* One slow claim does not make a later one vouch for longer, and only what a rate has reserved
- * waits for its start. */
-static void a_slow_claim_vouches_for_reserved_starts(void **state)
+/* One slow claim does not make a later one vouch for longer, and only those under a limit take
+ * several round trips. */
+static void a_slow_claim_under_a_limit_vouches_for_longer(void **state)
 {
     struct handover h = {&ctx, &flight};
     struct flight_job *j = job(1);
@@ -173,6 +173,8 @@ static void a_slow_claim_vouches_for_reserved_starts(void **state)
     assert_int_equal(vouched_until(&h, j), 5 + 2 * slow_us);
     j->flight[0].start_at = 0;
     assert_int_equal(vouched_until(&h, j), 5 + poll_us);
+    tag.guarded = true;
+    assert_int_equal(vouched_until(&h, j), 5 + 2 * slow_us);
     looks.pace = (struct look_pace){0};
 }
 
@@ -321,7 +323,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(a_task_whose_body_cannot_be_read_fails_now, begin, end),
         cmocka_unit_test_setup_teardown(a_body_above_the_bound_has_a_job_of_its_own, begin, end),
         cmocka_unit_test_setup_teardown(a_reserved_start_has_its_own_end, begin, end),
-        cmocka_unit_test_setup_teardown(a_slow_claim_vouches_for_reserved_starts, begin, end),
+        cmocka_unit_test_setup_teardown(a_slow_claim_under_a_limit_vouches_for_longer, begin, end),
         cmocka_unit_test_setup_teardown(nothing_starts_when_the_hours_are_over_or_a_task_expires,
                                         begin, end),
         cmocka_unit_test_setup_teardown(a_job_that_ended_counts_with_the_time_it_took, begin, end),

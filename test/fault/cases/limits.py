@@ -167,6 +167,27 @@ def limit_clock(t):
     within_rate(t, "reserved starts", claims(t), 0.5 * t.slowness() + BURST / RATE)
 
 
+@case("limit-far", 25)
+def limit_far(t):
+    """The database is far away, so that every duty takes long. What has ended under a limit is noticed and recorded
+    between them, and its place taken again, after 30 statements or so."""
+    proxy, most, seconds = t.proxy(), 40, 0.12 * t.pace()
+    t.configure(proxy.settings(), lease="2m")
+    t.handlers({"a": {"limit": "shared"}, "b": ""})
+    t.dq("limit", "shared", "--running", "1")
+    t.add(12, "a", words="ms=1")
+    t.add_lines([t.line("b", int(3000 * seconds * n), "ms=1") for n in range(400)], ini=t.direct)  # one is always due
+    far = Rule("", "delay", seconds=seconds)
+    proxy.rules = [far]
+    t.dqd()
+    t.wait(lambda: t.count("tag = 'a' AND status = 1") > 2, "dqd has learned how long a claim takes")
+    tasks, statements = t.count("tag = 'a' AND status = 1"), far.hits
+    t.wait(lambda: t.count("tag = 'a' AND status = 1") > tasks + 3, "tasks end", pause=0.02)
+    each = (far.hits - statements) / (t.count("tag = 'a' AND status = 1") - tasks)
+    t.expect(each < most, f"{each:.0f} statements for each task")
+    t.note(f"{each:.0f} statements for each task")
+
+
 @case("breaker-opens-once", 8)
 def breaker_opens_once(t):
     """All dqds see at the same time that the tasks of a limit fail. It rests once."""
