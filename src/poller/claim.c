@@ -175,9 +175,12 @@ static int64_t turn_ms(const struct claims *claims, const struct tag_state *t, e
 
 static bool is_under(void *arg, const char *tag)
 {
-    const struct claims *claims = arg;
+    struct claims *claims = arg;
 
-    return strcmp(handlers_limit(tags_table(claims->tags)->handlers, tag), claims->limit_name) == 0;
+    if (strcmp(handlers_limit(tags_table(claims->tags)->handlers, tag), claims->limit_name) != 0)
+        return false;
+    claims->others_run |= !tags_selected(claims->tags, tag);
+    return true;
 }
 
 static void claim_worked(struct claims *claims, struct tag_state *t, struct task_array *won,
@@ -228,6 +231,7 @@ static void claim_worked(struct claims *claims, struct tag_state *t, struct task
                  t->name, NULL, "tag=%s", log_quote(t->name));
     if (c.won && tags_is_limited(t, tags_handler(claims->tags, t)))
         look_pace_limited(&claims->look->pace, c.took_us);
+    look_tag_met(&t->look, saw->full, claims->others_run, c.won, when_steady_us());
     look_claimed(claims->look, &t->look, &c, when_steady_us());
     care_slow(t);
 }
@@ -329,7 +333,7 @@ static int claim(struct claims *claims, const struct look_step *s, struct err *e
     int64_t sent_us = when_steady_us();
     int rc;
 
-    claims->overtook = false;
+    claims->overtook = claims->others_run = false;
     claims->limit_name = ask.limit_name ? ask.limit_name : t->name;
     ask.aside_count = aside_ids(&t->aside, sent_us, &aside);
     ask.aside = aside;

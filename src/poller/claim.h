@@ -31,7 +31,8 @@ struct claims {
     bool recover;           /* a claim failed, its outcome is not known: look what it took */
     int64_t sent_us;        /* of that claim */
     const char *limit_name; /* of the current claim */
-    bool overtook; /* candidates of the last claim have former attempts that have not ended */
+    bool overtook;   /* candidates of the last claim have former attempts that have not ended */
+    bool others_run; /* under its limit, tasks of tags that --tag leaves to others */
 };
 
 void claim_free(struct claims *claims);

@@ -22,7 +22,6 @@
 /* After a wake-up, up to this many tags are claimed before the look at all of them: it costs a
  * statement each, and most often one of them is the right tag. */
 #define WOKEN_TAGS 2
-
 /* A tag with slow rows pauses for so many times as long as its claim took. */
 #define PAUSE_PART 3
 #define PAUSE_MOST_US INT64_C(30000000)
@@ -263,7 +262,6 @@ struct look_step look_next(struct look *l, int64_t now_us)
             enter(l, LOOK_FIND);
         } else if (l->stage == LOOK_FIND) {
             bool is_step = next_find(l, &s);
-
             enter(l, LOOK_CLAIM_FOUND);
             if (is_step)
                 return s;
@@ -400,8 +398,10 @@ static bool others_are_quick(const struct look *l, const struct look_tag *t)
 void look_changed(struct look *l, struct look_tag *t, struct look_cost *c, size_t rows,
                   int64_t took_us, int64_t now_us)
 {
-    if (c == &t->results)
+    if (c == &t->results) {
         look_pace_took(&l->pace.result_us, rows, took_us);
+        look_tag_leave(l->tags, l->set.once ? 0 : l->tag_count, t, l->set.hold_us, now_us);
+    }
     if (look_tag_changed(t, c, rows, took_us - l->write_us, now_us) && !l->set.once &&
         others_are_quick(l, t))
         t->pause_until_us = now_us + MIN(PAUSE_PART * took_us, PAUSE_MOST_US);

@@ -42,6 +42,12 @@
  * it gives way, at first for so long that little of a rate is lost if that one is gone. */
 #define STOLE_US INT64_C(10000000)
 #define WAY_MIN_MS 200
+/* Places are left for so many polls of others, so that they see them in time, and then taken again
+ * for so many times as long, but for tasks that take longer: little is lost by it. If nobody takes
+ * them, all others may be gone. */
+#define LEFT_POLLS 2
+#define LEFT_PART 8
+#define LEFT_MOST_US INT64_C(60000000)
 /* So many claims in vain may be those of tasks of other shares; then it is asked for a pause. */
 #define VAIN_MANY 3
 /* Each so many paused tags are asked less often by as much; all of them at least this often. */
@@ -250,11 +256,12 @@ void look_tag_handler_changed(struct look_tag *t)
 {
     t->rest_until_us = t->rest_us = t->short_us = t->pause_until_us = 0;
     t->hold = (struct look_hold){.because = LIMIT_OPEN}; /* it may have another limit */
+    t->others_wait = false;
 }
 
 int64_t look_tag_held_us(const struct look_tag *t)
 {
-    return MAX(MAX(t->hold.until_us, t->rest_until_us), t->pause_until_us);
+    return MAX(MAX(t->hold.until_us, t->left_until_us), MAX(t->rest_until_us, t->pause_until_us));
 }
 
 bool look_tag_is_doubtful(const struct look_tag *t)
@@ -321,6 +328,29 @@ int64_t look_tag_give_way_ms(struct look_tag *t, int64_t turn_ms, bool left, int
     else
         t->way_ms = retry_pause(t->way_ms, WAY_MIN_MS, turn_ms);
     return t->way_ms;
+}
+
+void look_tag_met(struct look_tag *t, bool full, bool others_run, bool won, int64_t now_us)
+{
+    t->full = full;
+    if (won && t->hold.because == LIMIT_RUNNING) /* not by the end of a task of ours */
+        t->left_until_us = now_us;
+    if (others_run)
+        t->left_vain_us = 0;
+}
+
+void look_tag_leave(struct look_tag *const *tags, size_t count, struct look_tag *t, int64_t hold_us,
+                    int64_t now_us)
+{
+    const int64_t left_us = LEFT_POLLS * hold_us, part_us = LEFT_PART * left_us;
+
+    if (!t->full || !t->others_wait ||
+        now_us < t->left_until_us + MAX(t->left_vain_us, part_us - t->mean_us))
+        return;
+    t->left_vain_us = retry_pause(t->left_vain_us, part_us, LEFT_MOST_US);
+    for (size_t i = 0; i < count; i++)
+        if (tags[i]->limit == t->limit)
+            tags[i]->left_until_us = now_us + left_us;
 }
 
 void look_tag_limit_locked(struct look_tag *t, int64_t now_us, uint64_t random)

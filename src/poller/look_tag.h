@@ -81,6 +81,12 @@ struct look_tag {
     struct look_hold hold;
     int64_t stole_us; /* when it last got starts of a rate that another dqd had left; 0: never */
     int64_t way_ms;   /* by which it gave way to that one last */
+    bool full;        /* as its last claim ended, as many ran under its limit as may */
+    bool others_wait; /* tasks of tags under it that only other dqds serve are due */
+    /* no claim before: places under it that its tasks have left are for those. Or since when it has
+     * places that another dqd has left */
+    int64_t left_until_us;
+    int64_t left_vain_us; /* the pause after that, as nobody has taken them; 0: somebody has */
     /* since when claims failed because of a lock or a deadlock; 0: the last one did not */
     int64_t put_off_us;
     int64_t rest_until_us;  /* no claim before: its handler could not be started */
@@ -160,6 +166,13 @@ void look_tag_hold(struct look_tag *const *tags, size_t count, struct look_tag *
 /* The rate of its limit is used up, and another dqd is to claim the next starts: how much later it
  * is claimed here, at most turn_ms. left: the claim got some that had been left. */
 int64_t look_tag_give_way_ms(struct look_tag *t, int64_t turn_ms, bool left, int64_t now_us);
+/* Its claim has seen whether its limit is full, and whether tasks run that only other dqds serve.
+ * Before look_claimed. won: it brought some. */
+void look_tag_met(struct look_tag *t, bool full, bool others_run, bool won, int64_t now_us);
+/* Tasks of it have ended. If its limit was full and others wait for it, who poll every hold_us, the
+ * places are left to them, by all of these tags that are under it. */
+void look_tag_leave(struct look_tag *const *tags, size_t count, struct look_tag *t, int64_t hold_us,
+                    int64_t now_us);
 /* A claim found its row of dq_limit locked, which guards global_max_running: another dqd that is
  * claiming, or an open transaction. */
 void look_tag_limit_locked(struct look_tag *t, int64_t now_us, uint64_t random);

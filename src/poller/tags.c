@@ -38,7 +38,7 @@ static const char *name_of(const void *items, size_t i)
     return ((struct tag_state *const *)items)[i]->name;
 }
 
-static bool selected(const struct tag_set *set, const char *name)
+bool tags_selected(const struct tag_set *set, const char *name)
 {
     if (!set->globs)
         return true;
@@ -48,11 +48,15 @@ static bool selected(const struct tag_set *set, const char *name)
     return false;
 }
 
-static int match(const struct tag_set *set, const struct tag_state *t)
+static void match(const struct tag_set *set, struct tag_state *t)
 {
-    return t->selected && !strchr(t->name, TASK_TAG_NUL)
-               ? handlers_match(set->table->handlers, t->name)
-               : -1;
+    const struct handlers *handlers = set->table->handlers;
+    const int i = strchr(t->name, TASK_TAG_NUL) ? -1 : handlers_match(handlers, t->name);
+    const struct handler *h = i < 0 ? NULL : &handlers->items[i];
+
+    t->handler = t->selected ? i : -1;
+    t->look.limit =
+        h && h->limit ? text_hash((uint64_t)h->global_max_running, h->limit, strlen(h->limit)) : 0;
 }
 
 struct handlers_table *tags_table(const struct tag_set *set)
@@ -121,8 +125,6 @@ static void register_tag(struct tag_set *set, struct tag_state *t)
     t->look.batch = (uint32_t)h->batch;
     t->look.max_running = (uint32_t)h->max_running;
     t->look.weight = (uint32_t)h->weight;
-    t->look.limit =
-        h->limit ? text_hash((uint64_t)h->global_max_running, h->limit, strlen(h->limit)) : 0;
     look_add_tag(set->look, &t->look);
 }
 
@@ -142,8 +144,8 @@ static struct tag_state *insert(struct tag_set *set, size_t at, const char *name
     memmove(&set->items[at + 1], &set->items[at], (set->count - at) * sizeof(struct tag_state *));
     t->name = mem_strdup(name);
     t->set = set;
-    t->selected = selected(set, name);
-    t->handler = match(set, t);
+    t->selected = tags_selected(set, name);
+    match(set, t);
     t->look.next_at = TASK_TIME_NONE;
     if (set->passes)
         look_tag_begin_levels(&t->look, context_random());
@@ -172,7 +174,7 @@ void tags_set_handlers(struct tag_set *set, struct handlers *handlers)
     for (size_t i = 0; i < set->count; i++) {
         struct tag_state *t = set->items[i];
 
-        t->handler = match(set, t);
+        match(set, t);
         look_tag_handler_changed(&t->look);
         t->warned_us = 0;
         set->rests_changed = set->rests_changed || t->rest_error;
@@ -230,6 +232,21 @@ static size_t sort_new(struct tag_set *set, size_t known)
     return set->count;
 }
 
+/* Which tags share a limit with some that --tag leaves to others, and that are due. */
+static void see_others(struct tag_set *set)
+{
+    for (size_t i = 0; set->globs && i < set->count; i++)
+        set->items[i]->look.others_wait = false;
+    for (size_t i = 0; set->globs && i < set->count; i++) {
+        const struct tag_state *o = set->items[i];
+
+        if (o->selected || !o->look.limit || !tags_is_due(set, o))
+            continue;
+        for (size_t k = 0; k < set->count; k++)
+            set->items[k]->look.others_wait |= set->items[k]->look.limit == o->look.limit;
+    }
+}
+
 /* New tags stand behind the others until their level ends: many at once are sorted once. */
 void tags_take_all(struct tag_set *set, const struct peek *peek, int64_t now_us)
 {
@@ -260,6 +277,7 @@ void tags_take_all(struct tag_set *set, const struct peek *peek, int64_t now_us)
         log_event(LOG_WARN, "more tags with due tasks have no handler here", "tags=%zu",
                   warned - WARN_MOST);
     sort_new(set, known);
+    see_others(set);
     forget(set, now_us);
     register_all(set);
 }

@@ -73,6 +73,8 @@ struct handlers_table *tags_table(const struct tag_set *set);
 const struct handler *tags_handler(const struct tag_set *set, const struct tag_state *t);
 /* The name of the limit that it is under, of its current handler. */
 const char *tags_limit(const struct tag_state *t);
+/* Whether --tag selects it. */
+bool tags_selected(const struct tag_set *set, const char *name);
 /* Whether its claims lock a limit, of dq_limit or of this handler. */
 bool tags_is_limited(const struct tag_state *t, const struct handler *h);
 

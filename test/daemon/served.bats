@@ -3,6 +3,11 @@
 
 load ../lib/sandbox
 setup() { sandbox_clear; }
+teardown()
+{
+    [ -z "${other_pid:-}" ] || kill "$other_pid"
+    dqd_reap
+}
 
 handlers() { sql 'SELECT GROUP_CONCAT(DISTINCT pattern ORDER BY number) FROM dq_handler'; }
 handlers_are() { [ "$(handlers)" = "$1" ]; }
@@ -180,4 +185,24 @@ END
     wait_until is 'status = 1' 1
     [ "$(grep -c 'msg="connected"' "$DQD_LOG")" = 1 ]
     dqd_stop
+}
+
+some_started() { starts=$(cat "$BATS_TEST_TMPDIR"/starts.* 2>/dev/null | wc -l) && [ "$starts" -ge 200 ]; }
+
+@test 'tags under one full limit have their part each, though different dqds serve them' {
+    write_handlers <<END
+handlers: {'*': {run: 'echo >>$BATS_TEST_TMPDIR/starts.\$DQ_TAG; sleep 0.1', limit: both}}
+END
+    printf '[dqd]\npoll_interval = 100ms\n' >>"$DQ_CONFIG" # places are left for two of these
+    dq -q limit both --running 2
+    for tag in a b; do
+        awk -v tag=$tag 'BEGIN { for (i = 0; i < 300; i++) print "{\"tag\":\"" tag "\"}" }' |
+            dq -q add --from - >/dev/null
+    done
+    dqd_start --resident --tag a
+    other_pid=$DQD_PID
+    dqd_start --resident --tag b
+    wait_until some_started
+    wc -l "$BATS_TEST_TMPDIR"/starts.*
+    for tag in a b; do [ "$(wc -l <"$BATS_TEST_TMPDIR/starts.$tag")" -ge $((starts / 4)) ]; done
 }

@@ -157,6 +157,7 @@ static bool claimed(struct play *p, char *text)
     struct look_claim c = {.seen = strtoul(strsep(&text, ","), NULL, 10),
                            .next_at = TASK_TIME_NONE};
     int64_t took_us = 1000;
+    const char *taken = NULL;
     int n;
 
     c.won = c.seen;
@@ -198,17 +199,16 @@ static bool claimed(struct play *p, char *text)
             c.held = LIMIT_RATE;
             c.limit_at = n;
             c.paced = true;
-        } else if (!strcmp(word, "paused") || !strcmp(word, "running")) {
-            c.held = *word == 'p' ? LIMIT_PAUSED : LIMIT_RUNNING;
-            c.limit_at = INT64_MAX;
-        } else if (!strcmp(word, "alone")) {
-            c.held = LIMIT_PAUSED;
-            c.alone = true;
+        } else if (!strcmp(word, "paused") || !strcmp(word, "running") || !strcmp(word, "alone")) {
+            c.held = *word == 'r' ? LIMIT_RUNNING : LIMIT_PAUSED;
+            c.alone = *word == 'a';
             c.limit_at = INT64_MAX;
         } else if (sscanf(word, "turn=%d", &n) == 1)
             c.turn_ms = n;
         else if (!strcmp(word, "left-over"))
             c.left_over = true;
+        else if (!strncmp(word, "taken", 5))
+            taken = word + 5;
         else if (!strcmp(word, "guarded"))
             c.again = true;
         else
@@ -217,6 +217,7 @@ static bool claimed(struct play *p, char *text)
     c.won_of[TASK_NORMAL] = c.won - c.won_of[TASK_HIGH] - c.won_of[TASK_LOW];
     c.answered_us = p->now_us;
     p->now_us += took_us;
+    look_tag_met(p->step.tag, taken, taken && *taken, c.won, p->now_us);
     look_claimed(&p->look, p->step.tag, &c, p->now_us);
     return true;
 }
@@ -263,6 +264,8 @@ static bool job_event(struct play *p, const char *event, const char *word)
         look_tag_rest(t, p->now_us);
     } else if (!strcmp(event, "short")) {
         look_tag_short(t, p->now_us);
+    } else if (!strcmp(event, "others-wait")) {
+        t->others_wait = true;
     } else if (!strcmp(event, "mended")) {
         look_tag_handler_changed(t);
     } else if (!strcmp(event, "returned")) {
@@ -279,12 +282,9 @@ static bool job_event(struct play *p, const char *event, const char *word)
             look_job_queued(&p->look, t);
             look_job_started(&p->look, t);
         }
-    } else if (!strcmp(event, "end")) {
+    } else if (!strcmp(event, "end") || !strcmp(event, "back")) {
         while (n--)
-            look_job_gone(&p->look, t, true);
-    } else if (!strcmp(event, "back")) {
-        while (n--)
-            look_job_gone(&p->look, t, false);
+            look_job_gone(&p->look, t, *event == 'e');
     } else {
         return false;
     }

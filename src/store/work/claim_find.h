@@ -77,6 +77,7 @@ struct claim_seen {
     /* the limit of the tag allowed none; LIMIT_LOCKED: it could not be read. Also after failures */
     enum limit_why held;
     bool alone;       /* then: the tag itself is paused */
+    bool full;        /* as many run under it as may, with those that are claimed */
     int64_t limit_at; /* then, or when the rest of a rate is used up: when to claim again */
     bool guarded;     /* as in struct claim_ask, for the next claim */
     bool paced;       /* by a rate, hours or a breaker: claim no more than can start at once */

@@ -70,6 +70,7 @@ static void see(const struct claim_ask *ask, const struct limit_row *row,
                 const struct limit_answer *a, struct claim_seen *saw)
 {
     saw->held = a->why;
+    saw->full = a->why == LIMIT_RUNNING;
     const int64_t half_ms = ask->horizon_ms / 2;
     const int64_t before_ms = ask->lead_ms ? MIN(half_ms, AGAIN_BEFORE_MS) : half_ms;
     saw->limit_at = a->why == LIMIT_RATE ? MAX(a->again_at - ask->lead_ms - ask->horizon_ms,

@@ -223,8 +223,10 @@ static int claim_limited(struct claiming *w, enum care care, struct rows_faults 
     if (rc == 0)
         rc = find_held(w, err);
     rc = db_end(w->db, rc, err);
-    if (rc == 0 && n)
+    if (rc == 0 && n) {
+        w->saw.full = w->limit.limit.running && w->limit.running + n >= w->limit.limit.running;
         claim_limit_count(&w->limit, &w->found);
+    }
     *ret_again = faults && locked && rows && rows_at_fault(w->db, rc) && w->found.count;
     if (*ret_again && care == CARE_ONE) {
         rows_faults_add(faults, w->refs[0].id, 0, err);
