@@ -240,7 +240,8 @@ static void see_others(struct tag_set *set)
     for (size_t i = 0; set->globs && i < set->count; i++) {
         const struct tag_state *o = set->items[i];
 
-        if (o->selected || !o->look.limit || !tags_is_due(set, o))
+        /* once for each limit */
+        if (o->selected || !o->look.limit || o->look.others_wait || !tags_is_due(set, o))
             continue;
         for (size_t k = 0; k < set->count; k++)
             set->items[k]->look.others_wait |= set->items[k]->look.limit == o->look.limit;
