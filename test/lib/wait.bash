@@ -6,12 +6,19 @@
 #   wait_limit          the limit, in seconds: 300
 #   wait_pause          between two tries: 0.05, later 0.2: a try takes a hundredth of a second of a processor
 
-# bats notes a trace of the stack before each command, for the report of a failure. That takes ten times as long as a
-# simple command. The report needs the line of the test, so the lines of helpers are left out.
-if declare -F bats_debug_trap >/dev/null; then
-    definition=$(declare -f bats_debug_trap)
-    eval "${definition/'{'/'{ [[ $1 == "${BATS_TEST_SOURCE:-$1}" ]] || return 0;'}"
-    unset definition
+# bats notes a trace of the stack before each command, for the report of a failure. That takes as long as starting a
+# program. When a command fails, bash knows the line, too.
+if declare -F bats_setup_tracing bats_debug_trap bats_error_trap >/dev/null; then
+    eval "traced_$(declare -f bats_setup_tracing)"
+    returns() { return "$1"; }
+    bats_setup_tracing()
+    {
+        traced_bats_setup_tracing
+        trap - DEBUG
+        BATS_DEBUG_LAST_STACK_TRACE=() BATS_DEBUG_LASTLAST_STACK_TRACE=() # of exit, there is none
+        trap 'failed=$?; bats_debug_trap "$BASH_SOURCE"; BATS_DEBUG_LAST_STACK_TRACE_IS_VALID=1
+            returns "$failed" || bats_error_trap' ERR
+    }
 fi
 
 # The jobs in bash's table are those that were not waited for.
