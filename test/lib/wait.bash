@@ -68,9 +68,9 @@ wait_until()
             return 1
         fi
         case $((tries += 1)) in
-        ?) pause=0.05 ;;
-        [12]?) pause=0.1 ;;
-        *) pause=0.2 ;;
+        ?) pause=0.1 ;;
+        [12]?) pause=0.2 ;;
+        *) pause=0.4 ;;
         esac
         sleep "${wait_pause:-$pause}"
     done
