@@ -7,6 +7,7 @@
 
 #include <inttypes.h>
 #include <stdlib.h>
+#include <sys/param.h>
 
 static const struct poller_say resident = {
     .mode = "resident", .slots = 8, .stale_after_ms = 60000, .handlers = 5, .clock_ahead_ms = 250};
@@ -148,7 +149,8 @@ static void a_pass_that_has_ended_counts_until_the_next_one(void **state)
                                     .stale_after_ms = 60000,
                                     .handlers = 7,
                                     .passes = true,
-                                    .tags = "a*"};
+                                    .tags = "a*",
+                                    .handlers_file = "/etc/dq/a.yaml"};
     const struct poller_say ended = {
         .slots = 4, .clock_ahead_ms = -1500, .tags = "a*", .handlers_file = "/etc/dq/a.yaml"};
     struct claim_owner a = owner('a'), b = owner('b'), c = owner('c');
@@ -233,6 +235,34 @@ static void after_a_pass_beside_a_resident_dqd_no_next_one_is_expected(void **st
     }
 }
 
+/* One of other tags, or with other handlers, says nothing about when the next one comes. */
+static void each_timer_of_a_host_has_its_own_passes(void **state)
+{
+    static const struct {
+        const char *file, *tags;
+    } timers[] = {{"/etc/dq/h.yaml", "a*"}, {"/etc/dq/h.yaml", NULL}, {"/etc/dq/i.yaml", "a*"}};
+    static const unsigned char name[] = "abcdef";
+    struct poller_share s;
+
+    (void)state;
+    for (size_t i = 0; i < 6; i++) {
+        const struct claim_owner o = owner(name[i]);
+        const struct poller_say pass = {.mode = "once",
+                                        .slots = 4,
+                                        .stale_after_ms = 60000,
+                                        .passes = true,
+                                        .handlers_file = timers[i % 3].file,
+                                        .tags = timers[i % 3].tags};
+
+        ok(poller_store_beat(db, &o, &pass, &s, &err));
+        assert_true(i < 3 ? s.since_pass_ms == -1 : s.since_pass_ms >= 1000 * (int64_t)(3 - i % 3));
+        ok(poller_store_pass_ended(db, &o, &pass, 60000, &err));
+        assert_int_equal(number(db, "SELECT COUNT(*) FROM dq_poller"), MIN(i + 1, 3));
+        run(db, "UPDATE dq_poller SET start_time = start_time - INTERVAL 1 SECOND");
+    }
+    run(db, "DELETE FROM dq_poller");
+}
+
 /* Those of procedures have an age of their own. */
 static void old_events_are_deleted_in_steps_the_oldest_first(void **state)
 {
@@ -266,6 +296,7 @@ int main(void)
         cmocka_unit_test_setup(a_pass_that_has_ended_counts_until_the_next_one, harness_setup),
         cmocka_unit_test_setup(after_a_pass_beside_a_resident_dqd_no_next_one_is_expected,
                                harness_setup),
+        cmocka_unit_test_setup(each_timer_of_a_host_has_its_own_passes, harness_setup),
     };
     return cmocka_run_group_tests(tests, harness_group, harness_group_end);
 }

@@ -33,6 +33,8 @@
 #define ENDING                                                                                     \
     "(slots = 0 AND running > 0 AND token <> ? AND " POLLER_PLACE " = (SELECT " POLLER_PLACE       \
     " FROM dq_poller WHERE token = ?))"
+/* Of the passes that one timer starts. Host, handlers file and tags. */
+#define TIMERS "next_pass IS NOT NULL AND host = ? AND handlers_file <=> ? AND tags <=> ?"
 #define LONG_GONE "(last_seen < UTC_TIMESTAMP(3) - INTERVAL 1 DAY AND NOT " EXPECTED ")"
 
 static struct sql_value clock_value(int64_t ahead_ms)
@@ -137,9 +139,9 @@ static void put_share_columns(struct buf *sql, const struct claim_owner *owner,
     buf_str(&pass, say->passes ? "" : "NULL");
     if (say->passes)
         sql_put(&pass,
-                "(SELECT TIMESTAMPDIFF(MICROSECOND, MAX(e.start_time), UTC_TIMESTAMP(3)) DIV 1000"
-                " FROM dq_poller e WHERE e.next_pass IS NOT NULL AND e.host = ?)",
-                SQL_TEXT(owner->host));
+                "(SELECT TIMESTAMPDIFF(MICROSECOND, MAX(start_time), UTC_TIMESTAMP(3)) DIV 1000"
+                " FROM dq_poller WHERE " TIMERS ")",
+                SQL_TEXT(owner->host), SQL_TEXT(say->handlers_file), SQL_TEXT(say->tags));
     buf_printf(sql, COLUMNS_SELECT(SHARE_COLUMNS), pass.data, ending.data, tags.data,
                say->serves >> POLLER_SERVES_SHIFT, token.data);
 }
@@ -247,8 +249,9 @@ int poller_store_pass_ended(struct db *db, const struct claim_owner *owner,
         rc = sql_exec(db, NULL, err,
                       "DELETE FROM dq_poller WHERE " LONG_GONE
                       " OR (next_pass IS NULL AND token = ?)"
-                      " OR (next_pass IS NOT NULL AND host = ? AND token <> ?)",
-                      SQL_TOKEN(owner->token), SQL_TEXT(owner->host), SQL_TOKEN(owner->token));
+                      " OR (" TIMERS " AND token <> ?)",
+                      SQL_TOKEN(owner->token), SQL_TEXT(owner->host), SQL_TEXT(say->handlers_file),
+                      SQL_TEXT(say->tags), SQL_TOKEN(owner->token));
     return rc;
 }
 
