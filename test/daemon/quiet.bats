@@ -132,4 +132,7 @@ END
     try timeout 100 "$DQ_BIN/dq" quiet vm
     [ "$rc" -eq 0 ]
     [[ $err == 'vm is quiet; 0 handlers continue.'* ]]
+    [[ $(dq pollers) == *' quiet' ]]
+    id=$(dq -q add t 2>"$BATS_TEST_TMPDIR/err")
+    [[ $(dq why "$id") == *'vm/1 is quiet'*'dq unquiet vm'* ]]
 }

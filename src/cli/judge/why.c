@@ -398,7 +398,7 @@ static bool between_passes(const struct why_facts *f, struct why *w)
     const struct why_dqd *last = NULL;
     for (size_t i = 0; i < f->dqd_count; i++) {
         const struct why_dqd *d = &f->dqds[i];
-        if (d->serves == WHY_SERVES && (!d->between || d->rest_error || d->hindrance))
+        if (d->serves == WHY_SERVES && (!d->between || d->quiet || d->rest_error || d->hindrance))
             return false;
         if (d->serves == WHY_SERVES && (!last || d->silent_ms < last->silent_ms))
             last = d;

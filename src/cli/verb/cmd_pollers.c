@@ -24,10 +24,10 @@ OUT_GETTER(alive)
 {
     cell_set_bool(ret, POLLER->alive);
     ret->colour = POLLER->alive ? CELL_GOOD : CELL_BAD;
-    if (poller_store_is_between(POLLER))
-        ret->people = "between passes";
-    else if (POLLER->alive && POLLER->quiet)
+    if (POLLER->alive && POLLER->quiet)
         ret->people = "quiet";
+    else if (poller_store_is_between(POLLER))
+        ret->people = "between passes";
 }
 
 struct pollers_values {
