@@ -344,6 +344,18 @@ void duty_take_wakeup(struct duties *d)
         registry_beat_soon(&d->registry);
 }
 
+/* Whether a result has a place under a limit until it is recorded. */
+static bool keeps_a_place(const struct settle_results *q)
+{
+    for (size_t i = 0; i < q->count; i++) {
+        const struct tag_state *t = q->items[i].tag;
+
+        if (!q->items[i].again_us && tags_is_limited(t, tags_handler(t->set, t)))
+            return true;
+    }
+    return false;
+}
+
 /* After a slow duty: what it has kept waiting goes before the rest, with which it may add up, and
  * so may the claim. The statements of a round of renewals are slow, too: the next one waits for its
  * turn. What has ended has its place under a limit until it is settled. */
@@ -357,9 +369,9 @@ static int catch_up(struct duties *d, enum duty slow, struct err *err)
         rc = run_if_due(d, DUTY_RENEW, err);
     if (rc <= 0 || slow == DUTY_CLAIM)
         return rc;
-    for (enum duty which = DUTY_FOLLOW; rc > 0 && slow > DUTY_SETTLE && which <= DUTY_SETTLE;
-         which++)
-        rc = run_if_due(d, which, err);
+    if (slow > DUTY_SETTLE && keeps_a_place(&d->results))
+        for (enum duty which = DUTY_FOLLOW; rc > 0 && which <= DUTY_SETTLE; which++)
+            rc = run_if_due(d, which, err);
     if (rc > 0)
         rc = run_if_due(d, DUTY_CLAIM, err);
     return rc > 0 && !d->flight.renewing ? run_if_due(d, DUTY_RENEW, err) : rc;
