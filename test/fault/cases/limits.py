@@ -188,6 +188,22 @@ def limit_far(t):
     t.note(f"{each:.0f} statements for each task")
 
 
+@case("far-failures", 15)
+def far_failures(t):
+    """The database is far away, and failures come one by one. Nobody takes round trips for a row that takes long to
+    change: those that come meanwhile are recorded together."""
+    proxy, count, most = t.proxy(), 60, 3
+    t.configure(proxy.settings(), lease="2m", slots=6)
+    t.handlers({"a": "fail=9"}, retry="[1h]")
+    t.add(count, "a", words="ms=300")
+    far = Rule("", "delay", seconds=0.12 * t.pace())
+    proxy.rules = [far]
+    t.dqd()
+    t.wait(lambda: t.count("attempt = 1 AND status = 0") == count, "all failures are recorded", pause=0.1)
+    t.expect(far.hits / count < most, f"{far.hits / count:.1f} statements for each task")
+    t.note(f"{far.hits / count:.1f} statements for each task")
+
+
 @case("breaker-opens-once", 8)
 def breaker_opens_once(t):
     """All dqds see at the same time that the tasks of a limit fail. It rests once."""
