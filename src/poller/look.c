@@ -402,8 +402,8 @@ void look_changed(struct look *l, struct look_tag *t, struct look_cost *c, size_
         look_pace_took(&l->pace.result_us, rows, took_us);
         look_tag_leave(l->tags, l->set.once ? 0 : l->tag_count, t, l->set.hold_us, now_us);
     }
-    if (look_tag_changed(t, c, rows, took_us - l->write_us, now_us) && !l->set.once &&
-        others_are_quick(l, t))
+    if (look_tag_changed(t, c, rows, took_us - (c == &t->results ? 3 : 1) * l->write_us, now_us) &&
+        !l->set.once && others_are_quick(l, t))
         t->pause_until_us = now_us + MIN(PAUSE_PART * took_us, PAUSE_MOST_US);
 }
 

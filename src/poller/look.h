@@ -159,7 +159,9 @@ bool look_claim_failed(struct look *l, struct look_tag *t, enum look_failure why
 
 /* --- what happens between rounds --- */
 
-/* So many rows were changed in this time, some of them of the tag. */
+/* So many rows were changed in this time, some of them of the tag. The rows are not to blame for
+ * the round trips: of a claim as long as a heartbeat takes, of a result three times, as for a
+ * failure. */
 void look_changed(struct look *l, struct look_tag *t, struct look_cost *c, size_t rows,
                   int64_t took_us, int64_t now_us);
 /* Results were recorded. back: tasks became pending; idle: no job is left. */

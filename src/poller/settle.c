@@ -316,14 +316,10 @@ static size_t choose(struct settle_results *q, size_t at[SETTLE_MOST], bool *ret
     return n;
 }
 
-/* To record a failure takes as many round trips as three heartbeats, of which look_changed leaves
- * out one: with a far database, no row is to blame for them. */
 static void learn(struct tag_state *t, size_t rows, int64_t took_us, int64_t now_us)
 {
-    struct look *l = t->set->look;
-
     if (t->look.results.at_us != now_us)
-        look_changed(l, &t->look, &t->look.results, rows, took_us - 2 * l->write_us, now_us);
+        look_changed(t->set->look, &t->look, &t->look.results, rows, took_us, now_us);
     care_slow(t);
 }
 

@@ -509,8 +509,8 @@ MUTATIONS += [
     ("limit-far", "what has ended is noticed only when all duties have run", "src/poller/duty.c", "    d->take_reports(d->take_arg);\n", ""),
     ("limit-far", "a claim that takes long under a limit vouches for its tasks no longer than others", "src/poller/handover.c",
      "const bool limited = j->flight[0].start_at ||", "const bool limited = j->flight[0].start_at && !"),
-    ("far-failures", "the round trips of a failure count for a row that takes long", "src/poller/settle.c",
-     "rows, took_us - 2 * l->write_us, now_us", "rows, took_us, now_us"),
+    ("far-failures", "the round trips of a failure count for a row that takes long", "src/poller/look.c",
+     "took_us - (c == &t->results ? 3 : 1) * l->write_us", "took_us - l->write_us"),
     ("breaker-opens-once", "a limit rests whoever changed it meanwhile", "src/store/fleet/limit_store.c",
      "\" AND breaker = 0 AND version = ?\"", "\" AND version + 99 > ?\""),
 ]
