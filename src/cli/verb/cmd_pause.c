@@ -281,7 +281,7 @@ struct quieted {
     /* of these so many have not heard of it; a pass between two does when it begins again */
     unsigned alive, unheard;
     uint64_t running; /* their handlers */
-    bool over;        /* it is quiet no more: the time was too short, or somebody has ended it */
+    bool over;        /* it is no longer quiet: the time was too short, or somebody has ended it */
 };
 
 static int look_at_dqds(struct cmd_context *c, struct quieted *q, struct err *err)
